@@ -1,0 +1,1 @@
+//! The original policy: N batches ahead, with a slow start.
