@@ -93,6 +93,8 @@ pub struct Outlook<'a> {
     pub open_batch: u64,
     /// Batches that the consumer has taken.
     pub taken_batches: u64,
+    /// How many batches ahead of the open one may be asked for: beyond it a sample could come too late for its place.
+    pub horizon_batches: u64,
     /// Bytes held: in flight, unordered, ready and lent.
     pub held_bytes: u64,
     /// The budget for them, bytes.
@@ -108,6 +110,7 @@ impl Debug for Outlook<'_> {
             .field("batch_samples", &self.batch_samples)
             .field("open_batch", &self.open_batch)
             .field("taken_batches", &self.taken_batches)
+            .field("horizon_batches", &self.horizon_batches)
             .field("held_bytes", &self.held_bytes)
             .field("budget_bytes", &self.budget_bytes)
             .finish_non_exhaustive()
@@ -115,9 +118,12 @@ impl Debug for Outlook<'_> {
 }
 
 impl Outlook<'_> {
-    /// True where `bytes` more still fit. The batch being filled is always served, or nothing would ever move again.
+    /// True where a position of so many bytes may be asked for now: it lies within the horizon and fits into the budget. The
+    /// batch being filled is always served, or nothing would ever move again.
     pub fn admits(&self, position: u64, bytes: u64) -> bool {
-        position / self.batch_samples.max(1) <= self.open_batch || self.held_bytes.saturating_add(bytes) <= self.budget_bytes
+        let batch = position / self.batch_samples.max(1);
+        batch <= self.open_batch
+            || (batch - self.open_batch <= self.horizon_batches && self.held_bytes.saturating_add(bytes) <= self.budget_bytes)
     }
 }
 
