@@ -274,9 +274,10 @@ pub fn keep_parts(sample: Sample, names: &[String]) -> Sample {
         }
         _ => kept
             .iter()
-            .flat_map(|part| &sample.payload[range(part)])
-            .copied()
-            .collect(),
+            .map(|part| &sample.payload[range(part)])
+            .collect::<Vec<_>>()
+            .concat()
+            .into(),
     };
     let mut offset = 0;
     let moved = kept.into_iter().map(|part| {
