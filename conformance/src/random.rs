@@ -21,6 +21,13 @@ impl Random {
         self.bits() % bound.max(1)
     }
 
+    /// A place in a slice of `count` elements, which is at least 1.
+    pub fn index(&mut self, count: usize) -> usize {
+        #[expect(clippy::cast_possible_truncation, reason = "it is below a usize")]
+        let index = self.below(count as u64) as usize;
+        index
+    }
+
     /// A number from 0 up to but without 1.
     pub fn fraction(&mut self) -> f64 {
         // 53 bits are what a double holds exactly.
@@ -42,7 +49,7 @@ impl Random {
     /// Puts a slice into another order.
     pub fn shuffle<T>(&mut self, slice: &mut [T]) {
         for last in (1..slice.len()).rev() {
-            let other = usize::try_from(self.below(last as u64 + 1)).expect("below a usize");
+            let other = self.index(last + 1);
             slice.swap(last, other);
         }
     }

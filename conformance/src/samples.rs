@@ -51,7 +51,7 @@ impl DataSet {
     pub fn many(form: Form, count: usize) -> Self {
         let mut random = Random::new(count as u64);
         let sample = |number: usize| {
-            let nbytes = 1 + usize::try_from(random.below(600)).expect("below 600");
+            let nbytes = 1 + random.index(600);
             let payload = random.bytes(nbytes);
             plain(form, number, payload)
         };
@@ -266,7 +266,7 @@ fn odd_shards() -> Vec<NewSample> {
         .collect();
     let mut long = String::from("shard-000000/");
     (0..8).for_each(|number| {
-        write!(long, "a_rather_long_folder_name_{number}/").expect("into memory")
+        write!(long, "a_rather_long_folder_name_{number}/").expect("into memory");
     });
     samples.extend([
         parted(long + "0", 1, &[("jpg", &random.bytes(9)), ("cls", b"1")]),

@@ -1,4 +1,5 @@
 //! The fakes do what they are told, so that what is tested with them is tested.
+#![allow(clippy::unwrap_used, reason = "a test stops where anything fails")]
 
 use std::{sync::Arc, time::Duration};
 
@@ -203,4 +204,32 @@ async fn random_faults_are_the_same_in_every_run() {
     let failed = run().await;
     assert!((5..50).contains(&failed.len()), "{}", failed.len());
     assert_eq!(failed, run().await);
+}
+
+mod with_lanes {
+    use std::sync::Arc;
+
+    use super::{LATENCY, LaneScript, LanedStore, MemoryStore};
+
+    conformance::store_suite!(|set| async move {
+        let store = MemoryStore::from_samples(set.samples, set.classes).unwrap();
+        LanedStore::new(
+            Arc::new(store),
+            [
+                LaneScript::healthy(LATENCY / 10),
+                LaneScript::healthy(LATENCY / 5),
+            ],
+        )
+    });
+}
+
+mod without_faults {
+    use std::sync::Arc;
+
+    use super::{FaultyStore, MemoryStore, Script};
+
+    conformance::store_suite!(|set| async move {
+        let store = MemoryStore::from_samples(set.samples, set.classes).unwrap();
+        FaultyStore::new(Arc::new(store), Script::new())
+    });
 }
