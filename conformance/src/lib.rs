@@ -24,3 +24,4 @@ pub mod random;
 pub mod request;
 pub mod samples;
 pub mod store_suite;
+pub mod writer_suite;

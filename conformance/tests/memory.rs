@@ -7,10 +7,11 @@ use bytes::Bytes;
 use conformance::{
     harness::{Subject, Tamper},
     samples::DataSet,
+    writer_suite::{WriterSubject, ingest},
 };
 use loader_core::{
     Store,
-    memory::MemoryStore,
+    memory::{MemoryStore, MemoryWriter},
     wrap::{
         limit::{Limit, LimitConfig},
         meter::Meter,
@@ -101,4 +102,37 @@ mod wrapped {
     }
 
     conformance::store_suite!(|set| async move { wrapped(set) });
+}
+
+mod writer {
+    use super::{MemoryWriter, WriterSubject};
+
+    fn subject(writer: MemoryWriter) -> WriterSubject {
+        let opened = writer.clone();
+        WriterSubject::new(writer, move || std::future::ready(opened.open()))
+    }
+
+    mod without_limit {
+        use super::{MemoryWriter, subject};
+
+        conformance::writer_suite!(|| async { subject(MemoryWriter::new()) });
+    }
+
+    mod with_limit {
+        use super::{MemoryWriter, subject};
+
+        conformance::writer_suite!(|| async {
+            subject(MemoryWriter::new().with_max_payload_bytes(2_000_000))
+        });
+    }
+}
+
+mod filled_by_its_writer {
+    use super::{MemoryWriter, ingest};
+
+    conformance::store_suite!(|set| async move {
+        let writer = MemoryWriter::new();
+        ingest(&writer, &set).await.unwrap();
+        writer.open().unwrap()
+    });
 }

@@ -221,7 +221,7 @@ pub(super) fn sample(fetched: Fetched) -> Sample {
 }
 
 impl Tested {
-    pub(super) async fn catalog_rows(&self) -> Vec<Row> {
+    pub(crate) async fn catalog_rows(&self) -> Vec<Row> {
         let catalog = self
             .store()
             .catalog()
@@ -231,14 +231,14 @@ impl Tested {
     }
 
     /// Looks at an answer for every row, in row order.
-    pub(super) fn assert_samples(&self, answers: Vec<Fetched>) {
+    pub(crate) fn assert_samples(&self, answers: Vec<Fetched>) {
         assert_eq!(answers.len(), self.set.samples.len());
         for (expected, fetched) in self.set.in_order().into_iter().zip(answers) {
             self.assert_sample(expected, &sample(fetched));
         }
     }
 
-    pub(super) fn assert_row(&self, row: u64, fetched: Fetched) {
+    pub(crate) fn assert_row(&self, row: u64, fetched: Fetched) {
         let row = usize::try_from(row).expect("small data sets");
         self.assert_sample(self.set.in_order()[row], &sample(fetched));
     }
