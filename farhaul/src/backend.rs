@@ -1,0 +1,49 @@
+//! How the stores of this machine are told apart, and how each crate's store is made from an address.
+
+use std::path::Path;
+
+use loader_core::{Error, ErrorKind, Result};
+
+use crate::options::OpenOptions;
+
+/// The names that `format` knows, and the scheme that each belongs to.
+const FORMATS: [(&str, &str); 4] = [
+    ("embedded", "embedded"),
+    ("folder", "folder"),
+    ("webdataset", "folder"),
+    ("mds", "folder"),
+];
+
+/// The scheme of the store that lies at a bare path: as `format` says, else told by looking.
+pub(crate) fn of_path(path: &Path, options: &OpenOptions) -> Result<&'static str> {
+    if let Some(format) = &options.format {
+        return match FORMATS.iter().find(|(name, _)| name == format) {
+            Some((_, scheme)) => Ok(scheme),
+            None => Err(unknown_format(format)),
+        };
+    }
+    Ok(if is_embedded(path) {
+        "embedded"
+    } else {
+        "folder"
+    })
+}
+
+/// True where an embedded store lies at a path: LMDB's file is in it.
+pub(crate) fn is_embedded(path: &Path) -> bool {
+    path.join("data.mdb").is_file()
+}
+
+/// True for a brace pattern of tars, which is no path that could be there.
+pub(crate) fn is_pattern(path: &Path) -> bool {
+    path.as_os_str().as_encoded_bytes().contains(&b'{')
+}
+
+pub(crate) fn unknown_format(format: &str) -> Error {
+    let names = FORMATS.map(|(name, _)| name);
+    let error =
+        Error::new(ErrorKind::Usage, format!("no format is called {format:?}")).during("open");
+    let guess = crate::distance::nearest(format, names)
+        .map_or(String::new(), |name| format!("did you mean {name}? "));
+    error.hint(format!("{guess}the formats are {}", names.join(", ")))
+}

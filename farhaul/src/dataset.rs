@@ -1,0 +1,176 @@
+//! An open data set.
+
+use std::sync::{Arc, OnceLock};
+
+use futures_util::StreamExt;
+use loader_core::{
+    Catalog, Collate, Error, ErrorKind, FetchRequest, Result, Sample, Store, Summary,
+    loader::{Loader, config::LoaderConfig},
+};
+use tokio::runtime::Handle;
+
+use crate::{anchor::Anchored, runtime::Runtime};
+
+/// An open data set, pinned to what was published when it was opened.
+///
+/// Its calls block and may be made from any thread, inside async code too. Clones share the store, the catalogue and the two
+/// threads that drive it; the threads live as long as a clone, a loader or a [`store`](Self::store) does.
+#[derive(Debug, Clone)]
+pub struct Dataset(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    uri: String,
+    store: Arc<dyn Store>,
+    runtime: Arc<Runtime>,
+    catalog: OnceLock<Arc<dyn Catalog>>,
+}
+
+impl Dataset {
+    pub(crate) fn new(store: Arc<dyn Store>, runtime: Arc<Runtime>) -> Self {
+        let uri = store.to_string();
+        let store = Arc::new(Anchored {
+            store,
+            runtime: Arc::clone(&runtime),
+        });
+        Self(Arc::new(Inner {
+            uri,
+            store,
+            runtime,
+            catalog: OnceLock::new(),
+        }))
+    }
+
+    /// The data set's URI without credentials.
+    pub fn uri(&self) -> &str {
+        &self.0.uri
+    }
+
+    /// The store, wrapped as its distance asks for.
+    pub fn store(&self) -> &Arc<dyn Store> {
+        &self.0.store
+    }
+
+    /// Count, bytes, classes, fields and fingerprint; known since the data set was opened.
+    pub fn summary(&self) -> Summary {
+        self.0.store.summary()
+    }
+
+    /// Number of samples.
+    pub fn len(&self) -> u64 {
+        self.summary().samples
+    }
+
+    /// True where there are no samples.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The rows in path order. Waits until they have arrived, the first time.
+    ///
+    /// # Errors
+    /// What reading or moving the index met; the next call tries again.
+    pub fn catalog(&self) -> Result<Arc<dyn Catalog>> {
+        if let Some(catalog) = self.0.catalog.get() {
+            return Ok(Arc::clone(catalog));
+        }
+        let store = Arc::clone(&self.0.store);
+        let catalog = self
+            .0
+            .runtime
+            .wait(async move { store.catalog().await })??;
+        Ok(Arc::clone(self.0.catalog.get_or_init(|| catalog)))
+    }
+
+    /// The row with exactly this source path.
+    ///
+    /// # Errors
+    /// Those of [`catalog`](Self::catalog).
+    pub fn find(&self, path: &[u8]) -> Result<Option<u64>> {
+        Ok(self.catalog()?.find(path))
+    }
+
+    /// Fetches one sample and waits for it; passing failures over a distance are retried.
+    ///
+    /// # Errors
+    /// What is wrong with the sample or the store; [`ErrorKind::NotFound`] for a row that there is not.
+    pub fn sample(&self, row: u64) -> Result<Sample> {
+        self.samples(&[row]).pop().expect("one row has one outcome")
+    }
+
+    /// Fetches samples and waits for all of them: one outcome a row, in the order of `rows`.
+    pub fn samples(&self, rows: &[u64]) -> Vec<Result<Sample>> {
+        let summary = self.summary();
+        let mut outcomes: Vec<_> = rows
+            .iter()
+            .map(|row| Err(no_such_row(*row, summary.samples)))
+            .collect();
+        let asked: Vec<usize> = (0..rows.len())
+            .filter(|number| rows[*number] < summary.samples)
+            .collect();
+        if asked.is_empty() {
+            return outcomes;
+        }
+        let mut request = FetchRequest::rows(
+            summary.fingerprint,
+            asked.iter().map(|number| rows[*number]).collect(),
+        );
+        request.expected_bytes = summary.mean_bytes().saturating_mul(asked.len() as u64);
+        let store = Arc::clone(&self.0.store);
+        match self
+            .0
+            .runtime
+            .wait(async move { store.fetch(request).collect::<Vec<_>>().await })
+        {
+            Ok(answers) => {
+                let missing = Error::new(
+                    ErrorKind::Internal,
+                    "the store gave no answer for this sample",
+                )
+                .during("fetch");
+                asked
+                    .iter()
+                    .for_each(|number| outcomes[*number] = Err(missing.clone()));
+                for answer in answers {
+                    if let Some(number) = asked.get(answer.target) {
+                        outcomes[*number] = answer.outcome;
+                    }
+                }
+            }
+            Err(error) => asked
+                .iter()
+                .for_each(|number| outcomes[*number] = Err(error.clone())),
+        }
+        outcomes
+    }
+
+    /// The runtime of this data set: multi-threaded, with time, started by [`crate::open`].
+    pub fn runtime(&self) -> Handle {
+        self.0.runtime.handle().clone()
+    }
+
+    /// Fails in the child of a fork, where the data set's threads are not: open it again there.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Unavailable`] with that advice.
+    pub fn check_process(&self) -> Result<()> {
+        self.0.runtime.check_process()
+    }
+
+    /// A loader over this data set; nothing is fetched before [`Loader::start`]. It may outlive the data set.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Usage`] for options that make no sense, [`ErrorKind::Unavailable`] in the child of a fork.
+    pub fn loader<C: Collate>(&self, collate: C, config: LoaderConfig) -> Result<Loader<C>> {
+        self.check_process()?;
+        Loader::new(Arc::clone(&self.0.store), collate, config, self.runtime())
+    }
+}
+
+fn no_such_row(row: u64, samples: u64) -> Error {
+    Error::new(
+        ErrorKind::NotFound,
+        format!("row {row} of a data set that has {samples}"),
+    )
+    .during("fetch")
+}

@@ -1,0 +1,268 @@
+//! Which scheme is answered by which crate. An explicit table: nothing runs before `main`.
+
+use std::{path::Path, sync::Arc};
+
+use futures_util::future::BoxFuture;
+use loader_core::{
+    Error, ErrorKind, Result, Store, StoreWriter,
+    wrap::{retry::Retry, timeout::Timeout},
+};
+
+use crate::{
+    backend,
+    dataset::Dataset,
+    destination::Destination,
+    locate::{Address, Place, not_found, place},
+    options::OpenOptions,
+    runtime::Runtime,
+};
+
+/// How a crate's store is opened and, where it can be, made.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Backend {
+    /// The schemes that it answers.
+    pub(crate) schemes: &'static [&'static str],
+    pub(crate) open: Open,
+    /// `None` where the store cannot be written.
+    pub(crate) create: Option<Create>,
+}
+
+pub(crate) type Open = fn(Address, OpenOptions) -> BoxFuture<'static, Result<Arc<dyn Store>>>;
+pub(crate) type Create =
+    fn(Address, OpenOptions) -> BoxFuture<'static, Result<Arc<dyn StoreWriter>>>;
+
+/// The backends of this build: one line each.
+const BACKENDS: &[Backend] = &[];
+
+/// Whether a scheme is followed by a path or by a host.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Reach {
+    Local,
+    Network,
+}
+
+/// A scheme that farhaul knows, in this build or not.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Scheme {
+    pub(crate) name: &'static str,
+    /// The Cargo feature that brings it.
+    feature: &'static str,
+    pub(crate) reach: Reach,
+}
+
+/// Every scheme of the plan, so that a build without one can say which feature is missing.
+pub(crate) const SCHEMES: &[Scheme] = &[
+    Scheme {
+        name: "embedded",
+        feature: "embedded",
+        reach: Reach::Local,
+    },
+    Scheme {
+        name: "folder",
+        feature: "folder",
+        reach: Reach::Local,
+    },
+    Scheme {
+        name: "cassandra",
+        feature: "cassandra",
+        reach: Reach::Network,
+    },
+    Scheme {
+        name: "scylla",
+        feature: "scylla",
+        reach: Reach::Network,
+    },
+    Scheme {
+        name: "redis",
+        feature: "redis",
+        reach: Reach::Network,
+    },
+    Scheme {
+        name: "rediss",
+        feature: "redis",
+        reach: Reach::Network,
+    },
+    Scheme {
+        name: "s3",
+        feature: "s3",
+        reach: Reach::Network,
+    },
+    Scheme {
+        name: "h3",
+        feature: "h3",
+        reach: Reach::Network,
+    },
+    Scheme {
+        name: "h2",
+        feature: "h3",
+        reach: Reach::Network,
+    },
+    Scheme {
+        name: "auto",
+        feature: "h3",
+        reach: Reach::Network,
+    },
+    Scheme {
+        name: "tcp",
+        feature: "tcp",
+        reach: Reach::Network,
+    },
+    Scheme {
+        name: "rdma",
+        feature: "rdma",
+        reach: Reach::Network,
+    },
+];
+
+/// Opens a data set by its URI or path, and waits for it.
+///
+/// A path is taken literally and told by looking: an embedded store, a folder of images, tars (a folder of them, one, or a
+/// brace pattern). Behind a scheme `%XX` is decoded.
+///
+/// # Errors
+/// [`ErrorKind::Usage`] for a URI that makes no sense or whose scheme is not in this build, saying what was probably meant;
+/// [`ErrorKind::NotFound`] where nothing is there; else what the store met.
+pub fn open(uri: &str, options: &OpenOptions) -> Result<Dataset> {
+    open_place(place(uri)?, options)
+}
+
+/// Opens what lies at a path, which need not be UTF-8. Else like [`open`].
+///
+/// # Errors
+/// Those of [`open`].
+pub fn open_at(path: &Path, options: &OpenOptions) -> Result<Dataset> {
+    open_place(Place::Bare(path.to_owned()), options)
+}
+
+fn open_place(place: Place, options: &OpenOptions) -> Result<Dataset> {
+    let (scheme, address) = match place {
+        Place::Bare(path) => (backend::of_path(&path, options)?, Address::Path(path)),
+        Place::Scheme(scheme, address) => (scheme.name, address),
+    };
+    if let Address::Path(path) = &address
+        && !path.exists()
+        && !backend::is_pattern(path)
+    {
+        return Err(not_found(path));
+    }
+    let backend = backend(scheme)?;
+    let runtime = Arc::new(Runtime::start()?);
+    let store = runtime
+        .wait((backend.open)(address, options.clone()))?
+        .map_err(|error| error.during("open"))?;
+    Ok(Dataset::new(wrapped(store, options), runtime))
+}
+
+/// Opens a data set for writing, making it where it is not there. A bare path is an embedded store.
+///
+/// # Errors
+/// [`ErrorKind::Usage`] for a URI that makes no sense or a store that is only read; else what the store met.
+pub fn create(uri: &str, options: &OpenOptions) -> Result<Destination> {
+    create_place(place(uri)?, options)
+}
+
+/// Makes an embedded store at a path, which need not be UTF-8. Else like [`create`].
+///
+/// # Errors
+/// Those of [`create`].
+pub fn create_at(path: &Path, options: &OpenOptions) -> Result<Destination> {
+    create_place(Place::Bare(path.to_owned()), options)
+}
+
+fn create_place(place: Place, options: &OpenOptions) -> Result<Destination> {
+    let (scheme, address) = match place {
+        Place::Bare(path) => ("embedded", Address::Path(path)),
+        Place::Scheme(scheme, address) => (scheme.name, address),
+    };
+    let Some(create) = backend(scheme)?.create else {
+        return Err(Error::new(
+            ErrorKind::Usage,
+            format!("{scheme}: is only read, nothing can be ingested into it"),
+        )
+        .during("create")
+        .hint("ingest into embedded:PATH; a folder of files is written by export"));
+    };
+    let runtime = Arc::new(Runtime::start()?);
+    let writer = runtime
+        .wait(create(address, options.clone()))?
+        .map_err(|error| error.during("create"))?;
+    Ok(Destination::new(writer, runtime))
+}
+
+/// Over a distance requests get lost: they are timed out and tried again. On this machine neither helps.
+fn wrapped(store: Arc<dyn Store>, options: &OpenOptions) -> Arc<dyn Store> {
+    if store.capability().local {
+        return store;
+    }
+    let timed = Arc::new(Timeout::new(store, options.timeout.clone()));
+    Arc::new(Retry::new(timed, options.retry.clone(), Arc::default()))
+}
+
+fn backend(scheme: &str) -> Result<Backend> {
+    if let Some(backend) = BACKENDS
+        .iter()
+        .find(|backend| backend.schemes.contains(&scheme))
+    {
+        return Ok(*backend);
+    }
+    let feature = SCHEMES
+        .iter()
+        .find(|known| known.name == scheme)
+        .map_or(scheme, |known| known.feature);
+    Err(Error::new(
+        ErrorKind::Usage,
+        format!("this build of farhaul has no {scheme}: it lacks the feature `{feature}`"),
+    )
+    .during("open")
+    .hint(format!(
+        "build farhaul with `--features {feature}`; this build has {}",
+        available()
+    )))
+}
+
+/// The schemes of this build, for messages.
+pub(crate) fn available() -> String {
+    let names: Vec<_> = BACKENDS
+        .iter()
+        .flat_map(|backend| backend.schemes)
+        .map(|name| format!("{name}:"))
+        .collect();
+    if names.is_empty() {
+        "no store at all".to_owned()
+    } else {
+        names.join(", ")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_scheme_of_a_feature_that_is_off_is_answered_with_the_feature() {
+        let error = open("rediss://host/0/set", &OpenOptions::default()).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Usage);
+        assert!(error.to_string().contains("`redis`"), "{error}");
+        assert!(error.advice().unwrap().contains("--features redis"));
+    }
+
+    #[test]
+    fn every_backend_answers_schemes_that_are_known() {
+        let known = |scheme: &&str| SCHEMES.iter().any(|known| known.name == *scheme);
+        assert!(
+            BACKENDS
+                .iter()
+                .flat_map(|backend| backend.schemes)
+                .all(known)
+        );
+    }
+
+    #[test]
+    fn a_path_that_is_not_there_is_not_found() {
+        let error = open("/none/such", &OpenOptions::default()).unwrap_err();
+        assert_eq!(
+            (error.kind(), error.operation()),
+            (ErrorKind::NotFound, "open")
+        );
+    }
+}
