@@ -1,0 +1,265 @@
+//! Writing an embedded store.
+
+use std::{
+    fmt,
+    fs::{self, File},
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use async_trait::async_trait;
+use loader_core::{
+    Capability, Error, ErrorKind, Manifest, NewSample, Put, Result, Row, SampleKey, StoreWriter,
+    Summary, identity::checksum,
+};
+
+use crate::{
+    config::EmbeddedConfig,
+    environment::Environment,
+    error::from_io,
+    fetch::blocking,
+    folder,
+    manifest::{self, FORMAT_KEY, MANIFEST_KEY, Start},
+    store::{capability, name, read_record},
+};
+
+/// Payloads that a group of puts is best made of.
+const GROUP_SAMPLES: usize = 64;
+/// Two pages of the smallest size: what a data file has at least.
+const SMALLEST_FILE_BYTES: u64 = 2 * 512;
+
+/// The only writer of a store, from opening until it is dropped.
+///
+/// Puts are committed group by group, each group synced before the next: a process that is killed, or a machine that
+/// crashes, loses the last group at most, and never anything that was published. Cheap to clone; clones are one writer.
+#[derive(Clone)]
+pub struct EmbeddedWriter(Arc<Shared>);
+
+struct Shared {
+    folder: PathBuf,
+    config: EmbeddedConfig,
+    environment: Arc<Environment>,
+    name: String,
+    /// Held open for the lock on it.
+    _lock: File,
+}
+
+impl EmbeddedWriter {
+    /// Opens the store in `folder` for writing, or makes one there. Clears what a writer that was killed left behind.
+    ///
+    /// # Errors
+    /// - [`ErrorKind::Unavailable`] where another writer has it open for longer than the configuration waits
+    /// - [`ErrorKind::PermissionDenied`] where the folder cannot be written to
+    /// - otherwise as [`crate::EmbeddedStore::open`]
+    pub fn open_or_create(folder: impl AsRef<Path>, config: EmbeddedConfig) -> Result<Self> {
+        let folder = folder.as_ref();
+        let name = name(folder);
+        Self::open_named(folder, config, name.clone())
+            .map_err(|error| error.during("open").in_store(name))
+    }
+
+    fn open_named(folder: &Path, config: EmbeddedConfig, name: String) -> Result<Self> {
+        fs::create_dir_all(folder)
+            .map_err(|error| from_io("the folder of the store cannot be made", error))?;
+        folder::check_file_system(folder, &config)?;
+        let lock = folder::lock_for_writing(folder, config.writer_wait)?;
+        forget_a_stillborn_file(folder, &lock)?;
+        let environment = Environment::shared(folder, &config, true)?;
+        if !environment.is_writable() {
+            return Err(Error::new(
+                ErrorKind::PermissionDenied,
+                "the folder of the store cannot be written to",
+            ));
+        }
+        environment.create_tables()?;
+        environment
+            .write(0, |transaction, tables| {
+                match tables.meta.get(transaction, FORMAT_KEY)? {
+                    Some(json) => Ok(manifest::parse::<Start>(json).map(|_| ())),
+                    None => tables
+                        .meta
+                        .put(transaction, FORMAT_KEY, &manifest::to_json(&Start::new()))
+                        .map(Ok),
+                }
+            })?
+            .map_err(|error| error.in_store(&name))?;
+        let record = read_record(&environment)?;
+        folder::clear_indexes(folder, record.as_ref().map(|record| record.index.as_str()))?;
+        let shared = Shared {
+            folder: folder.to_owned(),
+            config,
+            environment,
+            name,
+            _lock: lock,
+        };
+        Ok(Self(Arc::new(shared)))
+    }
+}
+
+/// A machine that crashed while the store was being made may leave a data file without its first pages.
+fn forget_a_stillborn_file(folder: &Path, file: &File) -> Result<()> {
+    let failed = |error| from_io("data.mdb cannot be examined", error);
+    let length = file.metadata().map_err(failed)?.len();
+    if length > 0 && length < SMALLEST_FILE_BYTES && !folder::has_index(folder) {
+        file.set_len(0).map_err(failed)?;
+    }
+    Ok(())
+}
+
+impl Shared {
+    fn environment(&self) -> Result<&Environment> {
+        if self.environment.process() == std::process::id() {
+            return Ok(&self.environment);
+        }
+        let error = Error::new(
+            ErrorKind::Usage,
+            "this writer belongs to the process that this one was forked from",
+        );
+        Err(error.hint("open the store for writing after the fork"))
+    }
+
+    fn put(&self, samples: Vec<NewSample>) -> Result<Vec<Put>> {
+        let limit = self.config.payload_limit();
+        let rows: Vec<Row> = samples.iter().map(row).collect();
+        let takes = |row: &Row| row.nbytes <= limit;
+        let bytes = rows
+            .iter()
+            .filter(|row| takes(row))
+            .map(|row| row.nbytes)
+            .sum();
+        let environment = self.environment()?;
+        let written = environment.write(bytes, |transaction, tables| {
+            let mut missing = Vec::with_capacity(rows.len());
+            for row in &rows {
+                let present = tables.payload.get(transaction, &row.key.0)?;
+                missing.push(
+                    takes(row) && present.is_none_or(|present| present.len() as u64 != row.nbytes),
+                );
+            }
+            let of_missing = rows.iter().zip(&missing).filter(|(_, missing)| **missing);
+            let (bytes, values) = of_missing.fold((0, 0), |(bytes, values), (row, _)| {
+                (bytes + row.nbytes, values + 1)
+            });
+            if values > 0 {
+                environment.make_room(bytes, values)?;
+            }
+            for ((sample, row), missing) in samples.iter().zip(&rows).zip(&missing) {
+                if *missing {
+                    tables
+                        .payload
+                        .put(transaction, &row.key.0, &sample.payload)?;
+                }
+            }
+            Ok(missing)
+        })?;
+        let put = |(row, written): (Row, bool)| {
+            if !takes(&row) {
+                let message = format!("{} bytes where at most {limit} can be stored", row.nbytes);
+                let error = Error::new(ErrorKind::TooLarge, message)
+                    .during("put")
+                    .in_store(&self.name);
+                return Put::Failed(error.at(row.path));
+            }
+            if written {
+                Put::Written(row)
+            } else {
+                Put::Present(row)
+            }
+        };
+        Ok(rows.into_iter().zip(written).map(put).collect())
+    }
+
+    fn published(&self) -> Result<Option<Manifest>> {
+        let Some(record) = read_record(self.environment()?)? else {
+            return Ok(None);
+        };
+        let index = folder::open_index(&self.folder, &record)?;
+        Ok(Some(Manifest {
+            classes: index.classes(),
+            catalog: Arc::new(index),
+        }))
+    }
+
+    fn publish(&self, manifest: &Manifest) -> Result<Summary> {
+        let environment = self.environment()?;
+        let index = index::from_manifest(manifest)?;
+        let record = folder::write_index(&self.folder, &index)?;
+        let json = manifest::to_json(&record);
+        environment.write(json.len() as u64, |transaction, tables| {
+            tables.meta.put(transaction, MANIFEST_KEY, &json)
+        })?;
+        environment.sync()?;
+        folder::sync_folder(&self.folder)
+            .map_err(|error| from_io("the folder of the store cannot be synced", error))?;
+        folder::clear_indexes(&self.folder, Some(&record.index))?;
+        Ok(index.summary())
+    }
+}
+
+fn row(sample: &NewSample) -> Row {
+    let checksum = checksum(&sample.payload);
+    Row {
+        path: sample.path.clone(),
+        key: SampleKey::of_content(&sample.path, checksum),
+        nbytes: sample.payload.len() as u64,
+        checksum: Some(checksum),
+        label: sample.label,
+        parts: Arc::clone(&sample.parts),
+        fields: sample.fields.clone(),
+    }
+}
+
+#[async_trait]
+impl StoreWriter for EmbeddedWriter {
+    fn capability(&self) -> Capability {
+        let mut capability = capability(&self.0.config);
+        capability.request_samples = GROUP_SAMPLES;
+        // A second group is hashed while the first is synced.
+        capability.requests_in_flight = 2;
+        capability
+    }
+
+    async fn published(&self) -> Result<Option<Manifest>> {
+        let shared = Arc::clone(&self.0);
+        blocking(move || {
+            shared
+                .published()
+                .map_err(|error| error.during("open").in_store(&shared.name))
+        })
+        .await
+    }
+
+    async fn put(&self, samples: Vec<NewSample>) -> Result<Vec<Put>> {
+        let shared = Arc::clone(&self.0);
+        blocking(move || {
+            shared
+                .put(samples)
+                .map_err(|error| error.during("put").in_store(&shared.name))
+        })
+        .await
+    }
+
+    async fn publish(&self, manifest: Manifest) -> Result<Summary> {
+        let shared = Arc::clone(&self.0);
+        blocking(move || {
+            shared
+                .publish(&manifest)
+                .map_err(|error| error.during("publish").in_store(&shared.name))
+        })
+        .await
+    }
+}
+
+impl fmt::Display for EmbeddedWriter {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(&self.0.name)
+    }
+}
+
+impl fmt::Debug for EmbeddedWriter {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.debug_struct("EmbeddedWriter")
+            .field("name", &self.0.name)
+            .finish_non_exhaustive()
+    }
+}
