@@ -17,6 +17,8 @@
     reason = "a clause panics where it is broken: that is how a test fails"
 )]
 
+pub mod cases;
+pub mod credit;
 pub mod fault;
 pub mod harness;
 pub mod lanes;
@@ -24,4 +26,5 @@ pub mod random;
 pub mod request;
 pub mod samples;
 pub mod store_suite;
+pub mod transport_suite;
 pub mod writer_suite;

@@ -49,10 +49,12 @@ macro_rules! writer_suite {
     };
 }
 
+type OpenFn = Box<dyn Fn() -> LocalBoxFuture<'static, Result<Arc<dyn Store>>>>;
+
 /// A writer under test, with what must live as long as it does.
 pub struct WriterSubject {
     writer: Arc<dyn StoreWriter>,
-    open: Box<dyn Fn() -> LocalBoxFuture<'static, Result<Arc<dyn Store>>>>,
+    open: OpenFn,
     guards: Vec<Box<dyn Any>>,
 }
 

@@ -3,13 +3,17 @@
 
 use std::{sync::Arc, time::Duration};
 
+use bytes::Bytes;
 use conformance::{
+    credit::{CreditConfig, CreditTransport},
     fault::{Fault, FaultyStore, Script},
     lanes::{LaneScript, LanedStore, Mood},
     samples::{DataSet, Form},
 };
-use futures_util::StreamExt;
-use loader_core::{ErrorKind, FetchRequest, Fetched, Lane, Store, memory::MemoryStore};
+use futures_util::{StreamExt, stream};
+use loader_core::{
+    CallOptions, ErrorKind, FetchRequest, Fetched, Lane, Store, Transport, memory::MemoryStore,
+};
 use tokio::time::Instant;
 
 const LATENCY: Duration = Duration::from_millis(10);
@@ -232,4 +236,43 @@ mod without_faults {
         let store = MemoryStore::from_samples(set.samples, set.classes).unwrap();
         FaultyStore::new(Arc::new(store), Script::new())
     });
+}
+
+mod transport {
+    use super::{CreditConfig, CreditTransport};
+
+    conformance::transport_suite!(|responder| async {
+        CreditTransport::new(responder, CreditConfig::default())
+    });
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_transport_counts_its_calls_and_keeps_their_credit() {
+    let answers =
+        |_| stream::iter((0..100_u8).map(|number| Ok(Bytes::from(vec![number; 1000])))).boxed();
+    let config = CreditConfig {
+        spacing: LATENCY,
+        ..CreditConfig::default()
+    };
+    let transport = CreditTransport::new(Arc::new(answers), config);
+    let options = CallOptions {
+        credit_bytes: 10_000,
+        ..CallOptions::default()
+    };
+    let numbers: Vec<_> = transport
+        .call(Bytes::new(), options)
+        .map(|answer| answer.unwrap()[0])
+        .collect()
+        .await;
+    assert!(!numbers.is_sorted(), "they come out of order");
+    let mut dropped = transport.call(Bytes::new(), options);
+    assert!(dropped.next().await.is_some());
+    drop(dropped);
+    let counts = transport.counts();
+    assert_eq!((counts.calls, counts.finished, counts.cancelled), (2, 1, 1));
+    assert!(
+        (1000..=11_000).contains(&counts.most_under_way),
+        "{}",
+        counts.most_under_way
+    );
 }
