@@ -8,6 +8,7 @@
 
 mod bench;
 mod demo;
+mod numbers;
 mod places;
 mod python;
 mod setup;

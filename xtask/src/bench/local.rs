@@ -9,6 +9,7 @@ use super::Asked;
 use super::measurement::{Party, last_json};
 use super::pairs::{Comparison, median};
 use super::report::{self, Figure};
+use crate::numbers;
 use crate::places;
 use crate::python::{self, Profile};
 use crate::setup::{self, Purpose};
@@ -322,7 +323,13 @@ fn keep(machine: &Value, record: &Value, page: &str) -> Result<()> {
         &format!("{text}\n"),
     )?;
     write(&folder.join("local.md"), page)?;
-    println!("kept in bench/results: local-{date}.json, local.md");
+    let readme = places::root().join("README.md");
+    let text = fs::read_to_string(&readme).map_err(|error| format!("README.md: {error}"))?;
+    write(
+        &readme,
+        &numbers::put(&text, page).ok_or("README.md has no place for the numbers")?,
+    )?;
+    println!("kept in bench/results: local-{date}.json, local.md; README.md has the tables");
     Ok(())
 }
 

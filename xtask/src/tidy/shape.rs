@@ -1,6 +1,7 @@
 //! Rules on which files there are: the shape of a backend, the numbering of decisions.
 
 use super::tree::{File, Tree};
+use crate::numbers;
 
 pub(super) fn check(tree: &Tree) -> Vec<String> {
     let mut broken = Vec::new();
@@ -8,7 +9,19 @@ pub(super) fn check(tree: &Tree) -> Vec<String> {
         shape_of_backend(tree, backend, &mut broken);
     }
     decisions(tree, &mut broken);
+    readme_numbers(tree, &mut broken);
     broken
+}
+
+/// The README's numbers are those that were measured last, and nothing else.
+fn readme_numbers(tree: &Tree, broken: &mut Vec<String>) {
+    let (Some(readme), Some(page)) = (tree.file("README.md"), tree.file("bench/results/local.md"))
+    else {
+        return;
+    };
+    if numbers::put(&readme.text, &page.text).is_none_or(|wanted| wanted != readme.text) {
+        broken.push("README.md: its numbers are not those of bench/results/local.md".into());
+    }
 }
 
 /// Who knows one backend knows all: each has the same parts in the same places.
@@ -85,6 +98,18 @@ mod tests {
             assert_eq!(broken.len(), 1, "without {path}: {broken:?}");
             assert!(broken[0].contains(path), "without {path}: {broken:?}");
         }
+    }
+
+    #[test]
+    fn numbers_that_were_not_measured_are_found() {
+        let page = ("bench/results/local.md", "# Title\n\n| 3 |\n");
+        let readme = |number: &str| format!("{}\n| {number} |\n{}\n", numbers::START, numbers::END);
+        assert_eq!(
+            check(&Tree::of(&[("README.md", &readme("3")), page])),
+            Vec::<String>::new()
+        );
+        assert!(check(&Tree::of(&[("README.md", &readme("4")), page]))[0].contains("numbers"));
+        assert!(check(&Tree::of(&[("README.md", ""), page]))[0].contains("numbers"));
     }
 
     #[test]
