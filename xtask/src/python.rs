@@ -19,13 +19,13 @@ pub(crate) enum Profile {
     Release,
 }
 
-/// Cargo with what every step has to agree on, so that nothing is built twice: the Python that the
-/// bindings are built for, and that they are a module, which leaves Python's symbols to the interpreter.
+/// Cargo with what every step has to agree on, so that nothing is built twice: the bindings are a module, which leaves
+/// Python's symbols to the interpreter, and are built for the stable ABI, for which none has to be asked.
 pub(crate) fn cargo() -> Run {
     Run::cargo()
         .env("PATH", places::path_with_venv())
-        .env("PYO3_PYTHON", places::venv_program("python"))
         .env("PYO3_BUILD_EXTENSION_MODULE", "1")
+        .env("PYO3_NO_PYTHON", "1")
 }
 
 /// Builds the module and makes `import farhaul` work in the environment.
