@@ -41,6 +41,14 @@ impl Dataset {
         }))
     }
 
+    /// A data set over any store, with threads of its own.
+    ///
+    /// # Errors
+    /// Where the threads cannot be started.
+    pub fn over(store: Arc<dyn Store>) -> Result<Self> {
+        Ok(Self::new(store, Arc::new(Runtime::start()?)))
+    }
+
     /// The data set's URI without credentials.
     pub fn uri(&self) -> &str {
         &self.0.uri
@@ -95,26 +103,33 @@ impl Dataset {
     /// # Errors
     /// What is wrong with the sample or the store; [`ErrorKind::NotFound`] for a row that there is not.
     pub fn sample(&self, row: u64) -> Result<Sample> {
-        self.samples(&[row]).pop().expect("one row has one outcome")
+        self.samples(&[row])
+            .pop()
+            .unwrap_or_else(|| Err(no_answer()))
     }
 
     /// Fetches samples and waits for all of them: one outcome a row, in the order of `rows`.
     pub fn samples(&self, rows: &[u64]) -> Vec<Result<Sample>> {
         let summary = self.summary();
+        let count = summary.samples;
         let mut outcomes: Vec<_> = rows
             .iter()
-            .map(|row| Err(no_such_row(*row, summary.samples)))
+            .map(|row| {
+                Err(if *row < count {
+                    no_answer()
+                } else {
+                    no_such_row(*row, count)
+                })
+            })
             .collect();
         let asked: Vec<usize> = (0..rows.len())
-            .filter(|number| rows[*number] < summary.samples)
+            .filter(|number| rows[*number] < count)
             .collect();
         if asked.is_empty() {
             return outcomes;
         }
-        let mut request = FetchRequest::rows(
-            summary.fingerprint,
-            asked.iter().map(|number| rows[*number]).collect(),
-        );
+        let targets = asked.iter().map(|number| rows[*number]).collect();
+        let mut request = FetchRequest::rows(summary.fingerprint, targets);
         request.expected_bytes = summary.mean_bytes().saturating_mul(asked.len() as u64);
         let store = Arc::clone(&self.0.store);
         match self
@@ -123,23 +138,17 @@ impl Dataset {
             .wait(async move { store.fetch(request).collect::<Vec<_>>().await })
         {
             Ok(answers) => {
-                let missing = Error::new(
-                    ErrorKind::Internal,
-                    "the store gave no answer for this sample",
-                )
-                .during("fetch");
-                asked
-                    .iter()
-                    .for_each(|number| outcomes[*number] = Err(missing.clone()));
                 for answer in answers {
                     if let Some(number) = asked.get(answer.target) {
                         outcomes[*number] = answer.outcome;
                     }
                 }
             }
-            Err(error) => asked
-                .iter()
-                .for_each(|number| outcomes[*number] = Err(error.clone())),
+            Err(error) => {
+                for number in asked {
+                    outcomes[number] = Err(error.clone());
+                }
+            }
         }
         outcomes
     }
@@ -167,10 +176,84 @@ impl Dataset {
     }
 }
 
+fn no_answer() -> Error {
+    Error::new(
+        ErrorKind::Internal,
+        "the store gave no answer for this sample",
+    )
+    .during("fetch")
+}
+
 fn no_such_row(row: u64, samples: u64) -> Error {
     Error::new(
         ErrorKind::NotFound,
         format!("row {row} of a data set that has {samples}"),
     )
     .during("fetch")
+}
+
+#[cfg(test)]
+mod tests {
+    use loader_core::{NewSample, Part, collate::Raw, memory::MemoryStore};
+
+    use super::*;
+
+    fn data(count: u64) -> Dataset {
+        let sample = |number: u64| NewSample {
+            path: format!("{number:03}.jpg").into(),
+            label: 0,
+            parts: Part::sequence([("jpg", 3)]),
+            payload: format!("{number:03}").into(),
+            fields: loader_core::Fields::new(),
+        };
+        let store = MemoryStore::from_samples((0..count).map(sample), vec!["only".into()]).unwrap();
+        Dataset::over(Arc::new(store)).unwrap()
+    }
+
+    #[test]
+    fn samples_come_in_the_order_asked_for_and_a_missing_row_spoils_no_other() {
+        let outcomes = data(9).samples(&[8, 99, 0, 8]);
+        let texts: Vec<_> = outcomes
+            .iter()
+            .map(|outcome| outcome.as_ref().map(|sample| sample.payload.clone()))
+            .collect();
+        assert_eq!(texts[0].as_ref().unwrap(), "008");
+        assert_eq!(texts[1].as_ref().unwrap_err().kind(), ErrorKind::NotFound);
+        assert_eq!(texts[2].as_ref().unwrap(), "000");
+        assert_eq!(texts[3].as_ref().unwrap(), "008");
+        assert!(data(0).is_empty() && data(0).samples(&[]).is_empty());
+    }
+
+    #[test]
+    fn rows_are_found_by_their_path() {
+        let data = data(9);
+        assert_eq!(data.find(b"003.jpg").unwrap(), Some(3));
+        assert_eq!(data.find(b"003").unwrap(), None);
+        assert_eq!((data.len(), data.uri()), (9, "memory:"));
+    }
+
+    #[test]
+    fn a_loader_outlives_the_data_set_that_it_came_from() {
+        let data = data(100);
+        let mut loader = data.loader(Raw, LoaderConfig::default()).unwrap();
+        drop(data);
+        let samples: u64 = loader
+            .start()
+            .unwrap()
+            .map(|delivered| delivered.unwrap().samples)
+            .sum();
+        assert_eq!(samples, 100);
+    }
+
+    #[test]
+    fn blocking_calls_work_inside_async_code() {
+        let outer = tokio::runtime::Builder::new_current_thread()
+            .build()
+            .unwrap();
+        outer.block_on(async {
+            let data = data(3);
+            assert_eq!(data.sample(1).unwrap().payload, "001");
+            drop(data);
+        });
+    }
 }

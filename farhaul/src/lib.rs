@@ -19,10 +19,12 @@ mod backend;
 mod dataset;
 mod destination;
 mod distance;
+pub mod ingest;
 mod locate;
 mod options;
 mod registry;
 mod runtime;
+pub mod task;
 
 #[cfg(feature = "decode")]
 pub use decode;
