@@ -1,0 +1,104 @@
+//! The rows of either layout behind one face: what the store and the ingest read from.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use loader_core::{Catalog, Part, Result, Sample, SampleKey, SamplePath};
+
+use crate::{
+    files::FileCatalog,
+    tars::{OpenShards, TarCatalog},
+};
+
+/// Rows and how their bytes are read.
+#[derive(Debug, Clone)]
+pub(crate) enum Rows {
+    Files(Arc<FileCatalog>),
+    Tars(Arc<TarCatalog>, Arc<OpenShards>),
+}
+
+impl Rows {
+    pub(crate) fn catalog(&self) -> Arc<dyn Catalog> {
+        match self {
+            Self::Files(catalog) => Arc::clone(catalog) as Arc<dyn Catalog>,
+            Self::Tars(catalog, _) => Arc::clone(catalog) as Arc<dyn Catalog>,
+        }
+    }
+
+    pub(crate) fn len(&self) -> u64 {
+        match self {
+            Self::Files(catalog) => catalog.len(),
+            Self::Tars(catalog, _) => catalog.len(),
+        }
+    }
+
+    pub(crate) fn key(&self, row: usize) -> SampleKey {
+        match self {
+            Self::Files(catalog) => catalog.key(row),
+            Self::Tars(catalog, _) => catalog.key(row),
+        }
+    }
+
+    pub(crate) fn nbytes(&self, row: usize) -> u64 {
+        match self {
+            Self::Files(catalog) => catalog.nbytes(row as u64),
+            Self::Tars(catalog, _) => catalog.payload_bytes(row),
+        }
+    }
+
+    pub(crate) fn path(&self, row: usize) -> SamplePath {
+        match self {
+            Self::Files(catalog) => catalog.path(row).into(),
+            Self::Tars(catalog, _) => catalog.path(row).into(),
+        }
+    }
+
+    fn label(&self, row: usize) -> i64 {
+        match self {
+            Self::Files(catalog) => catalog.label(row as u64),
+            Self::Tars(catalog, _) => catalog.label(row as u64),
+        }
+    }
+
+    /// Sorts by this to read forward: shard and offset; files stay in their order.
+    pub(crate) fn place(&self, row: usize) -> (usize, u64) {
+        match self {
+            Self::Files(_) => (0, row as u64),
+            Self::Tars(catalog, _) => catalog.place(row),
+        }
+    }
+
+    /// Reads the wanted parts of a row; blocks.
+    ///
+    /// # Errors
+    /// What is wrong with this sample, naming it.
+    pub(crate) fn read(&self, row: usize, wanted: Option<&[String]>) -> Result<Sample> {
+        let read = || -> Result<(Arc<[Part]>, Bytes)> {
+            match self {
+                // A file has one part: where it is not wanted, nothing is read.
+                Self::Files(catalog) => {
+                    let parts = catalog.parts(row);
+                    let is_wanted = wanted.is_none_or(|wanted| {
+                        wanted
+                            .iter()
+                            .any(|name| name.eq_ignore_ascii_case(&parts[0].name))
+                    });
+                    if is_wanted {
+                        Ok((parts, catalog.read(row)?))
+                    } else {
+                        Ok((Part::sequence([]), Bytes::new()))
+                    }
+                }
+                Self::Tars(catalog, open) => catalog.read(row, wanted, open),
+            }
+        };
+        let (parts, payload) = read().map_err(|error| error.at(self.path(row)))?;
+        Ok(Sample {
+            key: self.key(row),
+            path: self.path(row),
+            label: self.label(row),
+            parts,
+            payload,
+        })
+    }
+}
