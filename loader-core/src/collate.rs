@@ -2,7 +2,11 @@
 
 use std::{fmt::Debug, sync::Arc};
 
-use crate::{error::{Error, Result}, identity::SamplePath, sample::Sample};
+use crate::{
+    error::{Error, Result},
+    identity::SamplePath,
+    sample::Sample,
+};
 
 /// What the randomness of one sample in one epoch may depend on: never on threads, ranks or the place in a batch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -27,7 +31,8 @@ pub trait Collate: Debug + Send + Sync + 'static {
 
     /// Memory that a batch of so many samples will take besides their payloads, bytes.
     fn batch_bytes(&self, samples: usize) -> u64;
-    /// True where `place` costs so much that it belongs on the worker threads.
+    /// True where `place` costs so much that it belongs on the worker threads. The payload is then let go after `place`;
+    /// otherwise it is kept and counted as part of the batch.
     fn is_heavy(&self) -> bool;
     /// The empty slots of a batch.
     ///
@@ -122,7 +127,11 @@ impl Collate for Raw {
     fn finish(&self, slots: Vec<Filled<Self::Slot>>) -> RawBatch {
         let mut batch = RawBatch::default();
         for filled in slots {
-            if let Filled::Sample { slot: Some(sample), tag } = filled {
+            if let Filled::Sample {
+                slot: Some(sample),
+                tag,
+            } = filled
+            {
                 batch.samples.push(sample);
                 batch.tags.push(tag);
             }

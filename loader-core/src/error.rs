@@ -160,7 +160,10 @@ impl Error {
             Io::StorageFull | Io::QuotaExceeded => ErrorKind::DiskFull,
             Io::TimedOut => ErrorKind::Timeout,
             Io::UnexpectedEof => ErrorKind::Truncated,
-            Io::ConnectionRefused | Io::ConnectionReset | Io::ConnectionAborted | Io::BrokenPipe => ErrorKind::Unavailable,
+            Io::ConnectionRefused
+            | Io::ConnectionReset
+            | Io::ConnectionAborted
+            | Io::BrokenPipe => ErrorKind::Unavailable,
             _ => ErrorKind::Io,
         };
         Self::new(kind, message).caused_by(error)
@@ -291,7 +294,10 @@ impl fmt::Debug for Error {
 
 impl StdError for Error {
     fn source(&self) -> Option<&(dyn StdError + 'static)> {
-        self.0.source.as_ref().map(|source| &**source as &(dyn StdError + 'static))
+        self.0
+            .source
+            .as_ref()
+            .map(|source| &**source as &(dyn StdError + 'static))
     }
 }
 
@@ -301,13 +307,23 @@ mod tests {
 
     #[test]
     fn display_is_one_line_and_names_sample_and_store() {
-        let error = Error::new(ErrorKind::Corrupt, "checksum differs").during("fetch").at("cat/1.jpg").in_store("embedded:set");
-        assert_eq!(error.to_string(), "fetch: checksum differs (sample cat/1.jpg) (store embedded:set)");
+        let error = Error::new(ErrorKind::Corrupt, "checksum differs")
+            .during("fetch")
+            .at("cat/1.jpg")
+            .in_store("embedded:set");
+        assert_eq!(
+            error.to_string(),
+            "fetch: checksum differs (sample cat/1.jpg) (store embedded:set)"
+        );
     }
 
     #[test]
     fn the_first_name_given_stays() {
-        let error = Error::new(ErrorKind::Corrupt, "x").at("first").at("second").during("a").during("b");
+        let error = Error::new(ErrorKind::Corrupt, "x")
+            .at("first")
+            .at("second")
+            .during("a")
+            .during("b");
         assert_eq!(error.path().unwrap().to_string(), "first");
         assert_eq!(error.operation(), "a");
     }

@@ -2,7 +2,11 @@
 //!
 //! These forms last: they stand in every store and every saved state. Changing one is a new major version.
 
-use std::{fmt, ops::Deref, str};
+use std::{
+    fmt::{self, Write as _},
+    ops::Deref,
+    str,
+};
 
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
@@ -84,7 +88,7 @@ pub fn display_bytes(bytes: &[u8]) -> String {
     for chunk in bytes.utf8_chunks() {
         text.push_str(chunk.valid());
         for byte in chunk.invalid() {
-            text.push_str(&format!("%{byte:02X}"));
+            write!(text, "%{byte:02X}").expect("writing to a string never fails");
         }
     }
     text
@@ -102,10 +106,13 @@ impl SampleKey {
 
     /// The key of a file read in place, whose content nobody has read yet: size in bytes, modification time in ns.
     pub fn of_file(path: &[u8], nbytes: u64, modified_ns: i128) -> Self {
-        let bytes = modified_ns.to_le_bytes();
-        let low = u64::from_le_bytes(bytes[..8].try_into().expect("8 of 16 bytes"));
-        let high = u64::from_le_bytes(bytes[8..].try_into().expect("8 of 16 bytes"));
-        Self::hash(b"file", path, &[nbytes, low, high])
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "both halves of the number are used"
+        )]
+        let halves = (modified_ns as u64, (modified_ns >> 64) as u64);
+        Self::hash(b"file", path, &[nbytes, halves.0, halves.1])
     }
 
     fn hash(domain: &[u8], path: &[u8], numbers: &[u64]) -> Self {
@@ -176,7 +183,12 @@ impl From<Fingerprint> for String {
 impl TryFrom<String> for Fingerprint {
     type Error = Error;
     fn try_from(text: String) -> Result<Self> {
-        let wrong = || Error::new(ErrorKind::Malformed, format!("{text:?} is no fingerprint: 32 hexadecimal digits are wanted"));
+        let wrong = || {
+            Error::new(
+                ErrorKind::Malformed,
+                format!("{text:?} is no fingerprint: 32 hexadecimal digits are wanted"),
+            )
+        };
         if text.len() != 32 || !text.is_ascii() {
             return Err(wrong());
         }
@@ -228,20 +240,35 @@ mod tests {
     fn identity_never_changes() {
         // Golden values of version 1: a store written by any build must be found by every later one.
         assert_eq!(format!("{:016x}", checksum(b"farhaul")), "2e17b97ed27cd295");
-        assert_eq!(SampleKey::of_content(b"a", 1).to_string(), "fa80b2cc40b84f010cce0db2ca75669b");
-        assert_eq!(SampleKey::of_file(b"a", 1, 2).to_string(), "f9af21622818cc60b1ef749166a46c13");
-        assert_eq!(Fingerprint::of_rows([(&b"a"[..], 1, 2)]).to_string(), "173f0d7e1f6445e0f1a5e2a7131ffcd1");
+        assert_eq!(
+            SampleKey::of_content(b"a", 1).to_string(),
+            "fa80b2cc40b84f010cce0db2ca75669b"
+        );
+        assert_eq!(
+            SampleKey::of_file(b"a", 1, 2).to_string(),
+            "f9af21622818cc60b1ef749166a46c13"
+        );
+        assert_eq!(
+            Fingerprint::of_rows([(&b"a"[..], 1, 2)]).to_string(),
+            "173f0d7e1f6445e0f1a5e2a7131ffcd1"
+        );
     }
 
     #[test]
     fn bytes_that_are_no_utf8_are_shown_as_percent() {
-        assert_eq!(display_bytes(b"100% \xff\xc3\xa9.jpg"), "100% %FF\u{e9}.jpg");
+        assert_eq!(
+            display_bytes(b"100% \xff\xc3\xa9.jpg"),
+            "100% %FF\u{e9}.jpg"
+        );
     }
 
     #[test]
     fn a_fingerprint_survives_its_text() {
         let fingerprint = Fingerprint::of_rows([(&b"a"[..], 1, 2)]);
-        assert_eq!(Fingerprint::try_from(fingerprint.to_string()).unwrap(), fingerprint);
+        assert_eq!(
+            Fingerprint::try_from(fingerprint.to_string()).unwrap(),
+            fingerprint
+        );
         assert!(Fingerprint::try_from("xy".to_owned()).is_err());
     }
 }

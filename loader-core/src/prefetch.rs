@@ -118,12 +118,17 @@ impl Debug for Outlook<'_> {
 }
 
 impl Outlook<'_> {
-    /// True where a position of so many bytes may be asked for now: it lies within the horizon and fits into the budget. The
-    /// batch being filled is always served, or nothing would ever move again.
+    /// True where a position of so many bytes may be asked for now: it lies within the horizon and fits into the budget.
+    ///
+    /// What the consumer needs next is always admitted, or nothing would ever move again: the batch being filled, as long as no
+    /// complete one waits. So what is held never exceeds the budget by more than a batch.
     pub fn admits(&self, position: u64, bytes: u64) -> bool {
         let batch = position / self.batch_samples.max(1);
-        batch <= self.open_batch
-            || (batch - self.open_batch <= self.horizon_batches && self.held_bytes.saturating_add(bytes) <= self.budget_bytes)
+        if batch <= self.open_batch && self.open_batch <= self.taken_batches {
+            return true;
+        }
+        let within_horizon = batch.saturating_sub(self.open_batch) <= self.horizon_batches;
+        within_horizon && self.held_bytes.saturating_add(bytes) <= self.budget_bytes
     }
 }
 

@@ -31,7 +31,12 @@ impl Part {
     pub fn sequence<'a>(parts: impl IntoIterator<Item = (&'a str, u64)>) -> Arc<[Self]> {
         let mut offset = 0;
         let part = |(name, nbytes): (&str, u64)| {
-            let part = Self { name: name.to_owned(), offset, nbytes, media_type: media_type(name).to_owned() };
+            let part = Self {
+                name: name.to_owned(),
+                offset,
+                nbytes,
+                media_type: media_type(name).to_owned(),
+            };
             offset += nbytes;
             part
         };
@@ -78,7 +83,10 @@ pub struct Sample {
 impl Sample {
     /// The bytes of the part called `name` (matched without case), without a copy.
     pub fn part(&self, name: &str) -> Option<Bytes> {
-        let part = self.parts.iter().find(|part| part.name.eq_ignore_ascii_case(name))?;
+        let part = self
+            .parts
+            .iter()
+            .find(|part| part.name.eq_ignore_ascii_case(name))?;
         Some(self.slice(part))
     }
 
@@ -92,14 +100,24 @@ impl Sample {
             let message = format!("no image among the parts [{}]", names.join(", "));
             return Err(Error::new(ErrorKind::MissingPart, message).at(self.path.clone()));
         };
-        if part.offset.checked_add(part.nbytes).is_none_or(|end| end > self.payload.len() as u64) {
-            return Err(Error::new(ErrorKind::Corrupt, "the payload is shorter than its parts say").at(self.path.clone()));
+        if part
+            .offset
+            .checked_add(part.nbytes)
+            .is_none_or(|end| end > self.payload.len() as u64)
+        {
+            return Err(Error::new(
+                ErrorKind::Corrupt,
+                "the payload is shorter than its parts say",
+            )
+            .at(self.path.clone()));
         }
         Ok(self.slice(part))
     }
 
     fn slice(&self, part: &Part) -> Bytes {
-        let end = usize::try_from(part.offset + part.nbytes).unwrap_or(usize::MAX).min(self.payload.len());
+        let end = usize::try_from(part.offset + part.nbytes)
+            .unwrap_or(usize::MAX)
+            .min(self.payload.len());
         let start = usize::try_from(part.offset).unwrap_or(usize::MAX).min(end);
         self.payload.slice(start..end)
     }
@@ -183,8 +201,19 @@ mod tests {
 
     #[test]
     fn parts_are_found_without_case_and_never_reach_outside() {
-        let parts: Arc<[Part]> = Arc::from(vec![Part { name: "JPG".into(), offset: 2, nbytes: 9, media_type: "image/jpeg".into() }]);
-        let sample = Sample { key: SampleKey::default(), path: "a".into(), label: 0, parts, payload: Bytes::from_static(b"12345") };
+        let parts: Arc<[Part]> = Arc::from(vec![Part {
+            name: "JPG".into(),
+            offset: 2,
+            nbytes: 9,
+            media_type: "image/jpeg".into(),
+        }]);
+        let sample = Sample {
+            key: SampleKey::default(),
+            path: "a".into(),
+            label: 0,
+            parts,
+            payload: Bytes::from_static(b"12345"),
+        };
         assert_eq!(&sample.part("jpg").unwrap()[..], b"345");
         assert_eq!(sample.image().unwrap_err().kind(), ErrorKind::Corrupt);
     }

@@ -117,7 +117,14 @@ impl FetchRequest {
     }
 
     fn new(targets: Targets) -> Self {
-        Self { targets, parts: None, lane: None, avoid: None, deadline: None, expected_bytes: 0 }
+        Self {
+            targets,
+            parts: None,
+            lane: None,
+            avoid: None,
+            deadline: None,
+            expected_bytes: 0,
+        }
     }
 }
 

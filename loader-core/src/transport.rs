@@ -37,7 +37,11 @@ pub struct TransportCapability {
 impl TransportCapability {
     /// One lane and frames up to 4 GiB; set what differs.
     pub fn new(scheme: &'static str) -> Self {
-        Self { scheme, lanes: 1, max_frame_bytes: 1 << 32 }
+        Self {
+            scheme,
+            lanes: 1,
+            max_frame_bytes: 1 << 32,
+        }
     }
 }
 

@@ -55,7 +55,12 @@ impl MaxErrors {
         match self {
             Self::Unlimited => u64::MAX,
             Self::Count(count) => count,
-            #[expect(clippy::cast_precision_loss, clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a share of a count")]
+            #[expect(
+                clippy::cast_precision_loss,
+                clippy::cast_possible_truncation,
+                clippy::cast_sign_loss,
+                reason = "a share of a count"
+            )]
             Self::Rate(rate) => (samples as f64 * rate.clamp(0.0, 1.0)).floor() as u64,
         }
     }
@@ -149,7 +154,12 @@ impl Default for LoaderConfig {
 impl LoaderConfig {
     /// How an epoch is dealt under these options.
     pub fn deal(&self) -> Deal {
-        Deal { batch_samples: self.batch_samples, ranks: self.ranks, rank: self.rank, last_batch: self.last_batch }
+        Deal {
+            batch_samples: self.batch_samples,
+            ranks: self.ranks,
+            rank: self.rank,
+            last_batch: self.last_batch,
+        }
     }
 
     /// The horizon in batches.
@@ -159,7 +169,10 @@ impl LoaderConfig {
             Horizon::Batches(batches) => batches.get(),
             Horizon::Auto => {
                 let Prefetch::Fixed(fixed) = &self.prefetch;
-                (2 * fixed.batches).max(8).min(12_000 / self.batch_samples).max(1)
+                (2 * fixed.batches)
+                    .max(8)
+                    .min(12_000 / self.batch_samples)
+                    .max(1)
             }
         }
     }
@@ -171,24 +184,41 @@ impl LoaderConfig {
     pub fn check(&self) -> Result<()> {
         let wrong = |message: String| Err(Error::new(ErrorKind::Usage, message));
         if self.batch_samples == 0 || self.batch_samples > 1 << 24 {
-            return wrong(format!("batch size is {}: it must be between 1 and 16777216", self.batch_samples));
+            return wrong(format!(
+                "batch size is {}: it must be between 1 and 16777216",
+                self.batch_samples
+            ));
         }
         if self.ranks == 0 || self.ranks > 1 << 20 {
-            return wrong(format!("world size is {}: it must be between 1 and 1048576", self.ranks));
+            return wrong(format!(
+                "world size is {}: it must be between 1 and 1048576",
+                self.ranks
+            ));
         }
         if self.rank >= self.ranks {
-            return wrong(format!("rank is {}: it must be below the world size, {}", self.rank, self.ranks));
+            return wrong(format!(
+                "rank is {}: it must be below the world size, {}",
+                self.rank, self.ranks
+            ));
         }
         if self.threads == 0 || self.threads > 4096 {
-            return wrong(format!("threads is {}: it must be between 1 and 4096", self.threads));
+            return wrong(format!(
+                "threads is {}: it must be between 1 and 4096",
+                self.threads
+            ));
         }
         if self.memory_bytes < 1 << 20 {
-            return wrong(format!("memory is {} bytes: it must be at least 1 MB", self.memory_bytes));
+            return wrong(format!(
+                "memory is {} bytes: it must be at least 1 MB",
+                self.memory_bytes
+            ));
         }
         if let MaxErrors::Rate(rate) = self.max_errors
             && !(0.0..=1.0).contains(&rate)
         {
-            return wrong(format!("the error rate is {rate}: it must be between 0 and 1"));
+            return wrong(format!(
+                "the error rate is {rate}: it must be between 0 and 1"
+            ));
         }
         Ok(())
     }

@@ -49,10 +49,21 @@ pub struct Plan {
 
 impl Plan {
     /// The plan for `samples` rows of which the positions in `delivered` are done with.
-    pub fn new(samples: u64, order: Option<Permutation>, delivered: &Positions, deal: Deal) -> Self {
+    pub fn new(
+        samples: u64,
+        order: Option<Permutation>,
+        delivered: &Positions,
+        deal: Deal,
+    ) -> Self {
         let left = samples.saturating_sub(delivered.len());
         let step = deal.batch_samples * deal.ranks;
-        Self { order, left: delivered.gaps(), deal, full_batches: left / step, rest: left % step }
+        Self {
+            order,
+            left: delivered.gaps(),
+            deal,
+            full_batches: left / step,
+            rest: left % step,
+        }
     }
 
     /// Batches of every rank.
@@ -62,19 +73,29 @@ impl Plan {
 
     /// Samples of this rank.
     pub fn ordinals(&self) -> u64 {
-        let rest = if self.deal.last_batch == LastBatch::Drop { 0 } else { self.rest_end(self.deal.rank) - self.rest_start() };
+        let rest = if self.deal.last_batch == LastBatch::Drop {
+            0
+        } else {
+            self.rest_end(self.deal.rank) - self.rest_start()
+        };
         self.full_batches * self.deal.batch_samples + rest
     }
 
     /// Samples of this rank in batch `batch`.
     pub fn batch_len(&self, batch: u64) -> u64 {
         let start = batch * self.deal.batch_samples;
-        self.ordinals().saturating_sub(start).min(self.deal.batch_samples)
+        self.ordinals()
+            .saturating_sub(start)
+            .min(self.deal.batch_samples)
     }
 
     /// Slots of batch `batch`: its samples, or the full size where the rest is masked.
     pub fn batch_slots(&self, batch: u64) -> u64 {
-        if self.deal.last_batch == LastBatch::Mask { self.deal.batch_samples } else { self.batch_len(batch) }
+        if self.deal.last_batch == LastBatch::Mask {
+            self.deal.batch_samples
+        } else {
+            self.batch_len(batch)
+        }
     }
 
     /// The batch that an ordinal belongs to.
@@ -84,20 +105,28 @@ impl Plan {
 
     /// The position in the epoch that an ordinal of this rank stands for.
     pub fn position(&self, ordinal: u64) -> u64 {
-        let Deal { batch_samples, ranks, rank, .. } = self.deal;
+        let Deal {
+            batch_samples,
+            ranks,
+            rank,
+            ..
+        } = self.deal;
         let batch = ordinal / batch_samples;
         let within = ordinal % batch_samples;
         let step = batch_samples * ranks;
         if batch < self.full_batches {
             self.left.at(batch * step + rank * batch_samples + within)
         } else {
-            self.left.at(self.full_batches * step + self.rest_start() + within)
+            self.left
+                .at(self.full_batches * step + self.rest_start() + within)
         }
     }
 
     /// The row that stands at a position.
     pub fn row(&self, position: u64) -> u64 {
-        self.order.as_ref().map_or(position, |order| order.at(position))
+        self.order
+            .as_ref()
+            .map_or(position, |order| order.at(position))
     }
 
     fn rest_start(&self) -> u64 {
@@ -111,7 +140,8 @@ impl Plan {
 
 /// Where the share of `rank` starts when `rest` is dealt evenly: `⌊rest·rank/ranks⌋`.
 fn share(rest: u64, rank: u64, ranks: u64) -> u64 {
-    u64::try_from(u128::from(rest) * u128::from(rank) / u128::from(ranks)).expect("a share of a u64")
+    u64::try_from(u128::from(rest) * u128::from(rank) / u128::from(ranks))
+        .expect("a share of a u64")
 }
 
 #[cfg(test)]
@@ -120,10 +150,28 @@ mod tests {
 
     use super::*;
 
-    fn plans(samples: u64, delivered: &Positions, batch_samples: u64, ranks: u64, last_batch: LastBatch) -> Vec<Plan> {
+    fn plans(
+        samples: u64,
+        delivered: &Positions,
+        batch_samples: u64,
+        ranks: u64,
+        last_batch: LastBatch,
+    ) -> Vec<Plan> {
         let order = Permutation::new(samples, 5, 1);
         (0..ranks)
-            .map(|rank| Plan::new(samples, Some(order.clone()), delivered, Deal { batch_samples, ranks, rank, last_batch }))
+            .map(|rank| {
+                Plan::new(
+                    samples,
+                    Some(order.clone()),
+                    delivered,
+                    Deal {
+                        batch_samples,
+                        ranks,
+                        rank,
+                        last_batch,
+                    },
+                )
+            })
             .collect()
     }
 
@@ -131,7 +179,7 @@ mod tests {
         #[test]
         fn ranks_are_disjoint_complete_and_equally_long(
             samples in 0_u64..400, batch in 1_u64..9, ranks in 1_u64..6,
-            done in proptest::collection::btree_set(0_u64..400, 0..100), last in 0..3,
+            done in proptest::collection::btree_set(0_u64..400, 0..100), last in 0..3_usize,
         ) {
             let last = [LastBatch::Partial, LastBatch::Drop, LastBatch::Mask][last];
             let mut delivered = Positions::default();
@@ -153,17 +201,34 @@ mod tests {
 
     #[test]
     fn a_rank_takes_its_slice_of_every_global_batch() {
-        let deal = Deal { batch_samples: 2, ranks: 3, rank: 1, last_batch: LastBatch::Partial };
+        let deal = Deal {
+            batch_samples: 2,
+            ranks: 3,
+            rank: 1,
+            last_batch: LastBatch::Partial,
+        };
         let plan = Plan::new(14, None, &Positions::default(), deal);
-        let positions: Vec<_> = (0..plan.ordinals()).map(|ordinal| plan.position(ordinal)).collect();
+        let positions: Vec<_> = (0..plan.ordinals())
+            .map(|ordinal| plan.position(ordinal))
+            .collect();
         assert_eq!(positions, [2, 3, 8, 9, 12]);
         assert_eq!(plan.batches(), 3);
     }
 
     #[test]
     fn a_hundred_million_samples_cost_nothing() {
-        let deal = Deal { batch_samples: 256, ranks: 8, rank: 3, last_batch: LastBatch::Partial };
-        let plan = Plan::new(100_000_000, Some(Permutation::new(100_000_000, 1, 2)), &Positions::default(), deal);
+        let deal = Deal {
+            batch_samples: 256,
+            ranks: 8,
+            rank: 3,
+            last_batch: LastBatch::Partial,
+        };
+        let plan = Plan::new(
+            100_000_000,
+            Some(Permutation::new(100_000_000, 1, 2)),
+            &Positions::default(),
+            deal,
+        );
         assert!(plan.row(plan.position(plan.ordinals() - 1)) < 100_000_000);
     }
 }

@@ -19,7 +19,10 @@ pub struct Positions {
 impl Positions {
     /// All positions below `end`.
     pub fn below(end: u64) -> Self {
-        Self { low_water: end, runs: BTreeMap::new() }
+        Self {
+            low_water: end,
+            runs: BTreeMap::new(),
+        }
     }
 
     /// Adds a position; false if it was there already.
@@ -48,12 +51,22 @@ impl Positions {
 
     /// True where the position is in the set.
     pub fn contains(&self, position: u64) -> bool {
-        position < self.low_water || self.runs.range(..=position).next_back().is_some_and(|(_, &end)| position < end)
+        position < self.low_water
+            || self
+                .runs
+                .range(..=position)
+                .next_back()
+                .is_some_and(|(_, &end)| position < end)
     }
 
     /// How many positions are in the set.
     pub fn len(&self) -> u64 {
-        self.low_water + self.runs.iter().map(|(start, end)| end - start).sum::<u64>()
+        self.low_water
+            + self
+                .runs
+                .iter()
+                .map(|(start, end)| end - start)
+                .sum::<u64>()
     }
 
     /// True where the set is empty.
@@ -68,7 +81,9 @@ impl Positions {
 
     /// One past the largest position in the set.
     pub fn end(&self) -> u64 {
-        self.runs.last_key_value().map_or(self.low_water, |(_, &end)| end)
+        self.runs
+            .last_key_value()
+            .map_or(self.low_water, |(_, &end)| end)
     }
 
     /// The positions in the set, ascending.
@@ -119,7 +134,11 @@ const SPAN_LIMIT: u64 = 1 << 26;
 
 impl From<Positions> for Packed {
     fn from(positions: Positions) -> Self {
-        let mut packed = Self { low_water: positions.low_water, bitmap: String::new(), runs: String::new() };
+        let mut packed = Self {
+            low_water: positions.low_water,
+            bitmap: String::new(),
+            runs: String::new(),
+        };
         if positions.runs.is_empty() {
             return packed;
         }
@@ -132,7 +151,11 @@ impl From<Positions> for Packed {
         }
         let span = positions.end() - positions.low_water;
         if span.div_ceil(8) < numbers.len() as u64 {
-            let mut bitmap = vec![0_u8; usize::try_from(span.div_ceil(8)).expect("shorter than a vector that exists")];
+            let mut bitmap = vec![
+                0_u8;
+                usize::try_from(span.div_ceil(8))
+                    .expect("shorter than a vector that exists")
+            ];
             for (&start, &end) in &positions.runs {
                 for bit in start - positions.low_water..end - positions.low_water {
                     bitmap[usize::try_from(bit / 8).expect("inside the bitmap")] |= 1 << (bit % 8);
@@ -149,23 +172,36 @@ impl From<Positions> for Packed {
 impl TryFrom<Packed> for Positions {
     type Error = Error;
     fn try_from(packed: Packed) -> Result<Self> {
-        let wrong = |what: &'static str| Error::new(ErrorKind::Malformed, what).during("load state");
+        let wrong =
+            |what: &'static str| Error::new(ErrorKind::Malformed, what).during("load state");
         let mut positions = Self::below(packed.low_water);
-        let bitmap = STANDARD_NO_PAD.decode(&packed.bitmap).map_err(|_| wrong("the bitmap is not base64"))?;
+        let bitmap = STANDARD_NO_PAD
+            .decode(&packed.bitmap)
+            .map_err(|_| wrong("the bitmap is not base64"))?;
         for (at, byte) in (0_u64..).zip(&bitmap) {
             for bit in (0..8).filter(|bit| byte >> bit & 1 == 1) {
-                let position = packed.low_water.checked_add(at * 8 + bit).ok_or_else(|| wrong("a position is too large"))?;
+                let position = packed
+                    .low_water
+                    .checked_add(at * 8 + bit)
+                    .ok_or_else(|| wrong("a position is too large"))?;
                 positions.insert(position);
             }
         }
-        let numbers = STANDARD_NO_PAD.decode(&packed.runs).map_err(|_| wrong("the run lengths are not base64"))?;
+        let numbers = STANDARD_NO_PAD
+            .decode(&packed.runs)
+            .map_err(|_| wrong("the run lengths are not base64"))?;
         let mut numbers = &numbers[..];
         let mut at = packed.low_water;
         while !numbers.is_empty() {
-            let mut next = || pop_varint(&mut numbers).ok_or_else(|| wrong("the run lengths are cut short"));
+            let mut next =
+                || pop_varint(&mut numbers).ok_or_else(|| wrong("the run lengths are cut short"));
             let (gap, length) = (next()?, next()?);
-            let start = at.checked_add(gap).ok_or_else(|| wrong("a position is too large"))?;
-            at = start.checked_add(length).ok_or_else(|| wrong("a position is too large"))?;
+            let start = at
+                .checked_add(gap)
+                .ok_or_else(|| wrong("a position is too large"))?;
+            at = start
+                .checked_add(length)
+                .ok_or_else(|| wrong("a position is too large"))?;
             if gap == 0 || length == 0 {
                 return Err(wrong("run lengths touch or are empty"));
             }
@@ -238,9 +274,11 @@ mod tests {
     #[test]
     fn the_widest_window_fits_into_four_kilobytes() {
         let mut positions = Positions::below(1_000_000_000);
-        (0..12_000).filter(|number| number % 2 == 1 || number % 7 == 3).for_each(|number| {
-            positions.insert(1_000_000_000 + number);
-        });
+        (0..12_000)
+            .filter(|number| number % 2 == 1 || number % 7 == 3)
+            .for_each(|number| {
+                positions.insert(1_000_000_000 + number);
+            });
         assert!(serde_json::to_string(&positions).unwrap().len() < 3_000);
     }
 }

@@ -49,6 +49,8 @@ pub struct State {
     pub before: Positions,
     /// Ordinals of this rank that were handed over since.
     pub settled: Positions,
+    /// Batches of this rank that were handed over since; it tells whether an empty last batch is still due.
+    pub handed_batches: u64,
     /// Samples that failed and were skipped or substituted in this epoch on this rank (or on all).
     pub failures: u64,
 }
@@ -88,6 +90,7 @@ impl State {
             last_batch: deal.last_batch,
             before,
             settled: Positions::default(),
+            handed_batches: 0,
             failures: 0,
         }
     }
@@ -102,14 +105,27 @@ impl State {
             format: String,
             version: u64,
         }
-        let malformed = |cause| Error::new(ErrorKind::Malformed, "this is no saved state of farhaul").during("load state").caused_by(cause);
+        let malformed = |cause| {
+            Error::new(ErrorKind::Malformed, "this is no saved state of farhaul")
+                .during("load state")
+                .caused_by(cause)
+        };
         let head: Head = serde_json::from_str(text).map_err(malformed)?;
         if head.format != FORMAT {
-            return Err(Error::new(ErrorKind::Malformed, format!("this is a {:?}, no {FORMAT:?}", head.format)).during("load state"));
+            return Err(Error::new(
+                ErrorKind::Malformed,
+                format!("this is a {:?}, no {FORMAT:?}", head.format),
+            )
+            .during("load state"));
         }
         if head.version != VERSION {
-            let message = format!("the state has version {}, this farhaul reads version {VERSION}", head.version);
-            return Err(Error::new(ErrorKind::Version, message).during("load state").hint("load it with the farhaul that saved it"));
+            let message = format!(
+                "the state has version {}, this farhaul reads version {VERSION}",
+                head.version
+            );
+            return Err(Error::new(ErrorKind::Version, message)
+                .during("load state")
+                .hint("load it with the farhaul that saved it"));
         }
         let state: Self = serde_json::from_str(text).map_err(malformed)?;
         state.check()?;
@@ -117,20 +133,25 @@ impl State {
     }
 
     /// The state as JSON.
+    ///
+    /// # Panics
+    /// Never: numbers and texts always have a JSON form.
     pub fn to_json(&self) -> String {
         serde_json::to_string(self).expect("numbers and texts always have a JSON form")
     }
 
     /// The plan that this state's ordinals belong to; rank 0's where the state is merged.
     pub fn plan(&self) -> Plan {
-        let order = self.shuffle.then(|| Permutation::new(self.samples, self.seed, self.epoch));
+        let order = self
+            .shuffle
+            .then(|| Permutation::new(self.samples, self.seed, self.epoch));
         Plan::new(self.samples, order, &self.before, self.deal())
     }
 
     /// True where this rank (or, merged, every rank) has got everything.
     pub fn is_complete(&self) -> bool {
         match self.rank {
-            Some(_) => self.settled.len() >= self.plan().ordinals(),
+            Some(_) => self.handed_batches >= self.plan().batches(),
             None => self.before.len() >= self.samples,
         }
     }
@@ -140,22 +161,34 @@ impl State {
     /// # Errors
     /// [`ErrorKind::Incompatible`] where the states are of different runs, or a rank is missing or comes twice.
     pub fn merge(states: &[Self]) -> Result<Self> {
-        let wrong = |message: String| Err(Error::new(ErrorKind::Incompatible, message).during("merge states"));
+        let wrong = |message: String| {
+            Err(Error::new(ErrorKind::Incompatible, message).during("merge states"))
+        };
         let Some(first) = states.first() else {
             return wrong("there are no states to merge".to_owned());
         };
         if first.rank.is_none() {
-            return if states.len() == 1 { Ok(first.clone()) } else { wrong("one of the states is merged already".to_owned()) };
+            return if states.len() == 1 {
+                Ok(first.clone())
+            } else {
+                wrong("one of the states is merged already".to_owned())
+            };
         }
         let mut before = first.before.clone();
         let mut failures = 0;
         for rank in 0..first.ranks {
             let mut of_rank = states.iter().filter(|state| state.rank == Some(rank));
             let (Some(state), None) = (of_rank.next(), of_rank.next()) else {
-                return wrong(format!("of the {} ranks, rank {rank} is missing or comes twice", first.ranks));
+                return wrong(format!(
+                    "of the {} ranks, rank {rank} is missing or comes twice",
+                    first.ranks
+                ));
             };
             if state.same_run() != first.same_run() || state.before != first.before {
-                return wrong(format!("the states of rank {rank} and rank {} are of different runs or epochs", first.rank.unwrap_or(0)));
+                return wrong(format!(
+                    "the states of rank {rank} and rank {} are of different runs or epochs",
+                    first.rank.unwrap_or(0)
+                ));
             }
             let plan = state.plan();
             for ordinal in state.settled.iter() {
@@ -166,7 +199,14 @@ impl State {
         if states.len() as u64 != first.ranks {
             return wrong(format!("{} states for {} ranks", states.len(), first.ranks));
         }
-        Ok(Self { rank: None, before, settled: Positions::default(), failures, ..first.clone() })
+        Ok(Self {
+            rank: None,
+            before,
+            settled: Positions::default(),
+            handed_batches: 0,
+            failures,
+            ..first.clone()
+        })
     }
 
     /// This state dealt anew: unchanged where the dealing is the same, else from a merged state (or the only rank's).
@@ -174,10 +214,16 @@ impl State {
     /// # Errors
     /// [`ErrorKind::Incompatible`] for another data set, or where the other ranks' states are needed too.
     pub fn dealt(&self, fingerprint: Fingerprint, deal: Deal) -> Result<Self> {
-        let wrong = |message: String| Error::new(ErrorKind::Incompatible, message).during("load state");
+        let wrong =
+            |message: String| Error::new(ErrorKind::Incompatible, message).during("load state");
         if self.fingerprint != fingerprint {
-            let message = format!("the state is of data set {}, this is {fingerprint}", self.fingerprint);
-            return Err(wrong(message).hint("open the data set that the state was saved with (any store of it will do)"));
+            let message = format!(
+                "the state is of data set {}, this is {fingerprint}",
+                self.fingerprint
+            );
+            return Err(wrong(message).hint(
+                "open the data set that the state was saved with (any store of it will do)",
+            ));
         }
         if self.rank == Some(deal.rank) && self.deal() == deal {
             return Ok(self.clone());
@@ -190,7 +236,9 @@ impl State {
                     "the state is of rank {rank} of {} with batches of {}, this is rank {} of {} with batches of {}",
                     self.ranks, self.batch_samples, deal.rank, deal.ranks, deal.batch_samples
                 );
-                return Err(wrong(message).hint("join the states of all ranks first: merge_states([...])"));
+                return Err(
+                    wrong(message).hint("join the states of all ranks first: merge_states([...])")
+                );
             }
         };
         Ok(Self {
@@ -199,6 +247,7 @@ impl State {
             rank: Some(deal.rank),
             last_batch: deal.last_batch,
             settled: Positions::default(),
+            handed_batches: 0,
             ..global
         })
     }
@@ -213,8 +262,27 @@ impl State {
     }
 
     fn same_run(&self) -> (Fingerprint, u64, u64, u64, bool, u64, u64, LastBatch) {
-        let Self { fingerprint, samples, seed, epoch, shuffle, batch_samples, ranks, last_batch, .. } = self;
-        (*fingerprint, *samples, *seed, *epoch, *shuffle, *batch_samples, *ranks, *last_batch)
+        let Self {
+            fingerprint,
+            samples,
+            seed,
+            epoch,
+            shuffle,
+            batch_samples,
+            ranks,
+            last_batch,
+            ..
+        } = self;
+        (
+            *fingerprint,
+            *samples,
+            *seed,
+            *epoch,
+            *shuffle,
+            *batch_samples,
+            *ranks,
+            *last_batch,
+        )
     }
 
     fn check(&self) -> Result<()> {
@@ -223,10 +291,21 @@ impl State {
             && self.batch_samples.checked_mul(self.ranks).is_some()
             && self.rank.is_none_or(|rank| rank < self.ranks)
             && self.before.end() <= self.samples;
-        if in_range && self.settled.end() <= self.plan().ordinals() {
-            return Ok(());
+        if in_range {
+            let ordinals = self.plan().ordinals();
+            let handed = self
+                .handed_batches
+                .saturating_mul(self.batch_samples)
+                .min(ordinals);
+            if self.settled.end() <= ordinals && self.settled.len() == handed {
+                return Ok(());
+            }
         }
-        Err(Error::new(ErrorKind::Malformed, "the state's numbers contradict each other").during("load state"))
+        Err(Error::new(
+            ErrorKind::Malformed,
+            "the state's numbers contradict each other",
+        )
+        .during("load state"))
     }
 }
 
@@ -238,24 +317,41 @@ mod tests {
 
     fn subject(samples: u64) -> Subject {
         let fingerprint = Fingerprint::of_rows([(&b"a"[..], samples, 0)]);
-        Subject { fingerprint, samples, seed: 7, epoch: 3, shuffle: true, order: Order::Arrival }
+        Subject {
+            fingerprint,
+            samples,
+            seed: 7,
+            epoch: 3,
+            shuffle: true,
+            order: Order::Arrival,
+        }
     }
 
     fn deal(batch_samples: u64, ranks: u64, rank: u64) -> Deal {
-        Deal { batch_samples, ranks, rank, last_batch: LastBatch::Partial }
+        Deal {
+            batch_samples,
+            ranks,
+            rank,
+            last_batch: LastBatch::Partial,
+        }
     }
 
     #[test]
     fn version_one_is_read_for_ever() {
         let text = include_str!("../../tests/golden/state-1.json");
         let state = State::from_json(text).unwrap();
-        assert_eq!((state.samples, state.epoch, state.settled.len()), (1000, 3, 5));
+        assert_eq!(
+            (state.samples, state.epoch, state.settled.len()),
+            (1000, 3, 128)
+        );
         assert_eq!(State::from_json(&state.to_json()).unwrap(), state);
     }
 
     #[test]
     fn another_version_is_an_error_that_names_both() {
-        let text = State::new(subject(9), deal(2, 1, 0), Positions::default()).to_json().replace("\"version\":1", "\"version\":2");
+        let text = State::new(subject(9), deal(2, 1, 0), Positions::default())
+            .to_json()
+            .replace("\"version\":1", "\"version\":2");
         let error = State::from_json(&text).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Version);
         assert!(error.to_string().contains("version 2") && error.to_string().contains("version 1"));
@@ -267,7 +363,10 @@ mod tests {
         let error = state.dealt(state.fingerprint, deal(2, 2, 1)).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Incompatible);
         assert!(error.advice().unwrap().contains("merge_states"));
-        assert_eq!(State::merge(&[state.clone(), state]).unwrap_err().kind(), ErrorKind::Incompatible);
+        assert_eq!(
+            State::merge(&[state.clone(), state]).unwrap_err().kind(),
+            ErrorKind::Incompatible
+        );
     }
 
     proptest! {
@@ -287,12 +386,14 @@ mod tests {
                         Some(merged) => merged.dealt(merged.fingerprint, deal(*batch, *ranks, rank)).unwrap(),
                     };
                     let plan = state.plan();
-                    let stop = if last_stage { plan.ordinals() } else { u64::from(stops[usize::try_from(rank).unwrap()]) % (plan.ordinals() + 1) };
+                    let stop = u64::from(stops[usize::try_from(rank).unwrap()]) % (plan.batches() + 1);
+                    state.handed_batches = if last_stage { plan.batches() } else { stop };
                     // Out of order: what a rank has got is scattered over its ordinals.
-                    for ordinal in (0..stop).map(|at| if last_stage { at } else { (at * 3) % plan.ordinals() }) {
-                        if state.settled.insert(ordinal) {
-                            prop_assert!(seen.insert(plan.position(ordinal)), "twice");
-                        }
+                    let order = Permutation::new(plan.ordinals(), 1, 2);
+                    for at in 0..(state.handed_batches * batch).min(plan.ordinals()) {
+                        let ordinal = order.at(at);
+                        prop_assert!(state.settled.insert(ordinal));
+                        prop_assert!(seen.insert(plan.position(ordinal)), "twice");
                     }
                     states.push(State::from_json(&state.to_json()).unwrap());
                 }

@@ -23,7 +23,10 @@ pub struct FixedConfig {
 
 impl Default for FixedConfig {
     fn default() -> Self {
-        Self { batches: 8, slow_start: 0 }
+        Self {
+            batches: 8,
+            slow_start: 0,
+        }
     }
 }
 
@@ -39,19 +42,29 @@ pub struct Fixed {
 impl Fixed {
     /// The policy at the start of an epoch.
     pub fn new(config: FixedConfig) -> Self {
-        Self { config, next: 0, lost: VecDeque::new(), in_flight_bytes: 0 }
+        Self {
+            config,
+            next: 0,
+            lost: VecDeque::new(),
+            in_flight_bytes: 0,
+        }
     }
 
     /// Batches ahead that the slow start allows once `taken` batches were taken.
     fn ahead(&self, taken: u64) -> u64 {
-        taken.checked_div(self.config.slow_start).map_or(self.config.batches, |extra| extra.min(self.config.batches))
+        taken
+            .checked_div(self.config.slow_start)
+            .map_or(self.config.batches, |extra| extra.min(self.config.batches))
     }
 
     fn issue(&mut self, position: u64, outlook: &Outlook<'_>) -> Option<Action> {
         let bytes = (outlook.expected_bytes)(position);
         outlook.admits(position, bytes).then(|| {
             self.in_flight_bytes += bytes;
-            Action::Issue { position, lane: None }
+            Action::Issue {
+                position,
+                lane: None,
+            }
         })
     }
 }
@@ -73,17 +86,27 @@ impl Prefetcher for Fixed {
     fn next(&mut self, _: Instant, outlook: &Outlook<'_>) -> Action {
         let wait = Action::Wait { until: None };
         if let Some(&position) = self.lost.front() {
-            return self.issue(position, outlook).inspect(|_| drop(self.lost.pop_front())).unwrap_or(wait);
+            return self
+                .issue(position, outlook)
+                .inspect(|_| _ = self.lost.pop_front())
+                .unwrap_or(wait);
         }
-        let ahead = outlook.taken_batches.saturating_add(self.ahead(outlook.taken_batches));
+        let ahead = outlook
+            .taken_batches
+            .saturating_add(self.ahead(outlook.taken_batches));
         if self.next >= outlook.positions || self.next / outlook.batch_samples > ahead {
             return wait;
         }
-        self.issue(self.next, outlook).inspect(|_| self.next += 1).unwrap_or(wait)
+        self.issue(self.next, outlook)
+            .inspect(|_| self.next += 1)
+            .unwrap_or(wait)
     }
 
     fn snapshot(&self) -> PrefetchSnapshot {
-        PrefetchSnapshot { window_bytes: self.in_flight_bytes, ..PrefetchSnapshot::default() }
+        PrefetchSnapshot {
+            window_bytes: self.in_flight_bytes,
+            ..PrefetchSnapshot::default()
+        }
     }
 }
 
@@ -111,29 +134,49 @@ mod tests {
 
     #[test]
     fn it_asks_for_n_batches_besides_the_one_in_use() {
-        let mut policy = Fixed::new(FixedConfig { batches: 2, slow_start: 0 });
+        let mut policy = Fixed::new(FixedConfig {
+            batches: 2,
+            slow_start: 0,
+        });
         assert_eq!(issued(&mut policy, 0, 0).len(), 30);
         assert_eq!(issued(&mut policy, 1, 0), (30..40).collect::<Vec<_>>());
     }
 
     #[test]
     fn slow_start_adds_a_batch_every_so_many() {
-        let mut policy = Fixed::new(FixedConfig { batches: 3, slow_start: 2 });
-        let counts: Vec<_> = (0..6).map(|taken| issued(&mut policy, taken, 0).len()).collect();
+        let mut policy = Fixed::new(FixedConfig {
+            batches: 3,
+            slow_start: 2,
+        });
+        let counts: Vec<_> = (0..6)
+            .map(|taken| issued(&mut policy, taken, 0).len())
+            .collect();
         assert_eq!(counts, [10, 10, 20, 10, 20, 10]);
     }
 
     #[test]
     fn a_full_budget_leaves_only_the_open_batch() {
-        let mut policy = Fixed::new(FixedConfig { batches: 5, slow_start: 0 });
+        let mut policy = Fixed::new(FixedConfig {
+            batches: 5,
+            slow_start: 0,
+        });
         assert_eq!(issued(&mut policy, 0, 995).len(), 10);
     }
 
     #[test]
     fn what_is_lost_is_asked_for_again_first() {
-        let mut policy = Fixed::new(FixedConfig { batches: 0, slow_start: 0 });
+        let mut policy = Fixed::new(FixedConfig {
+            batches: 0,
+            slow_start: 0,
+        });
         issued(&mut policy, 0, 0);
-        let lost = Completion { position: 4, bytes: 0, started: Instant::now(), lane: Lane(0), arrival: Arrival::Lost };
+        let lost = Completion {
+            position: 4,
+            bytes: 0,
+            started: Instant::now(),
+            lane: Lane(0),
+            arrival: Arrival::Lost,
+        };
         policy.completed(Instant::now(), lost);
         assert_eq!(issued(&mut policy, 0, 0), [4]);
     }
