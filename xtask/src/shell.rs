@@ -21,6 +21,17 @@ impl Run {
         command
             .stdin(Stdio::null())
             .current_dir(crate::places::root());
+        // Cargo tells a program that it runs which package that is. Told to the next cargo, it makes build scripts that
+        // watch these variables run again.
+        for (name, _) in std::env::vars_os() {
+            let text = name.to_string_lossy();
+            if ["CARGO_PKG_", "CARGO_MANIFEST_"]
+                .iter()
+                .any(|start| text.starts_with(start))
+            {
+                command.env_remove(&name);
+            }
+        }
         Self { command }
     }
 
@@ -135,6 +146,22 @@ mod tests {
                 .read()
                 .unwrap_err()
                 .contains("could not be started")
+        );
+    }
+
+    #[test]
+    fn a_program_does_not_hear_which_package_started_it() {
+        assert!(
+            std::env::var_os("CARGO_PKG_NAME").is_some(),
+            "cargo tells its tests"
+        );
+        assert_eq!(
+            Run::new("sh")
+                .args(["-c", "echo $CARGO_PKG_NAME"])
+                .read()
+                .unwrap()
+                .trim(),
+            ""
         );
     }
 

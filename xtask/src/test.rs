@@ -86,7 +86,7 @@ const STEPS: [Step; 16] = [
         slow: true,
         run: || {
             python::cargo()
-                .words("deny --offline check licenses bans sources")
+                .words("deny check licenses bans sources")
                 .run()
         },
     },
