@@ -198,10 +198,10 @@ fn clippy() -> Result<()> {
         .run()
 }
 
-/// Each feature of the facade alone, none, all, and every pair of them.
+/// The facade with each of its features alone, with none, and with every pair of them.
 fn features() -> Result<()> {
     python::cargo()
-        .words("hack check --package farhaul --feature-powerset --depth 2")
+        .words("hack clippy --package farhaul --all-targets --feature-powerset --depth 2 -- -D warnings")
         .run()
 }
 
