@@ -155,7 +155,7 @@ impl Environment {
                 Ok(map) => return Ok((map, access)),
                 // Another thread has dropped the last handle and is not through with closing.
                 Err(heed::Error::EnvAlreadyOpened) if started.elapsed() < PATIENCE => {
-                    thread::sleep(Duration::from_millis(1))
+                    thread::sleep(Duration::from_millis(1));
                 }
                 Err(error) if is_denied(&error) => {
                     attempts.next();

@@ -56,15 +56,15 @@ impl Lineage {
         let process = std::process::id();
         let mut generation = &self.first;
         while generation.environment.process() != process {
-            generation = match generation.next.get() {
-                Some(next) => next,
-                None => {
-                    let environment = Environment::shared(&self.folder, &self.config, false)?;
-                    generation
-                        .next
-                        .get_or_init(|| Box::new(Generation::new(environment)))
-                }
+            if generation.next.get().is_none() {
+                let environment = Environment::shared(&self.folder, &self.config, false)?;
+                // Another thread may have been quicker; then both have the same environment.
+                let _ = generation.next.set(Box::new(Generation::new(environment)));
+            }
+            let Some(next) = generation.next.get() else {
+                continue;
             };
+            generation = next;
         }
         Ok(&generation.environment)
     }

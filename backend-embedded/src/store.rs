@@ -100,7 +100,7 @@ fn visible_index(folder: &Path, environment: &Environment) -> Result<Index> {
         match folder::open_index(folder, &record) {
             // A writer has published and cleared the older index between the two looks.
             Err(error) if error.kind() == ErrorKind::NotFound && attempt < OPEN_ATTEMPTS => {
-                attempt += 1
+                attempt += 1;
             }
             result => return result,
         }

@@ -1,6 +1,7 @@
 //! Writing an embedded store.
 
 use std::{
+    collections::HashSet,
     fmt,
     fs::{self, File},
     path::{Path, PathBuf},
@@ -118,7 +119,7 @@ impl Shared {
         Err(error.hint("open the store for writing after the fork"))
     }
 
-    fn put(&self, samples: Vec<NewSample>) -> Result<Vec<Put>> {
+    fn put(&self, samples: &[NewSample]) -> Result<Vec<Put>> {
         let limit = self.config.payload_limit();
         let rows: Vec<Row> = samples.iter().map(row).collect();
         let takes = |row: &Row| row.nbytes <= limit;
@@ -130,11 +131,11 @@ impl Shared {
         let environment = self.environment()?;
         let written = environment.write(bytes, |transaction, tables| {
             let mut missing = Vec::with_capacity(rows.len());
+            let mut added = HashSet::new();
             for row in &rows {
                 let present = tables.payload.get(transaction, &row.key.0)?;
-                missing.push(
-                    takes(row) && present.is_none_or(|present| present.len() as u64 != row.nbytes),
-                );
+                let is_new = present.is_none_or(|present| present.len() as u64 != row.nbytes);
+                missing.push(takes(row) && is_new && added.insert(row.key));
             }
             let of_missing = rows.iter().zip(&missing).filter(|(_, missing)| **missing);
             let (bytes, values) = of_missing.fold((0, 0), |(bytes, values), (row, _)| {
@@ -233,7 +234,7 @@ impl StoreWriter for EmbeddedWriter {
         let shared = Arc::clone(&self.0);
         blocking(move || {
             shared
-                .put(samples)
+                .put(&samples)
                 .map_err(|error| error.during("put").in_store(&shared.name))
         })
         .await
