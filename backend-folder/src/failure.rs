@@ -50,6 +50,8 @@ pub(crate) fn reading(path: &Path, error: io::Error) -> Error {
         )
         .caused_by(error),
         Io::UnexpectedEof | Io::IsADirectory | Io::WouldBlock => changed(path),
+        // A pipe stands where the file was.
+        _ if is_one_of(&error, &[Errno::SPIPE]) => changed(path),
         _ if is_out_of_files(&error) => out_of_files(format!("cannot open {file}"), error),
         _ => Error::io(format!("cannot read {file}"), error),
     }

@@ -57,16 +57,14 @@ pub(crate) fn start(work: Work) -> Answers {
         }
         Err(_) => {
             for (target, _) in found {
-                let error = Error::new(
-                    ErrorKind::Usage,
-                    "a folder is read on a tokio runtime, and this thread has none",
-                );
-                drop(sender.send((target, Err(error))));
+                drop(sender.send((target, Err(no_runtime()))));
             }
         }
     }
+    let has_clock = Handle::try_current().is_ok();
     let timer = work
         .deadline
+        .filter(|_| has_clock)
         .map(|deadline| Box::pin(tokio::time::sleep_until(deadline.into())));
     Answers {
         receiver,
@@ -75,6 +73,31 @@ pub(crate) fn start(work: Work) -> Answers {
         timer,
         is_late: false,
     }
+}
+
+/// Runs what blocks on a thread that may block.
+///
+/// # Errors
+/// [`ErrorKind::Usage`] outside a runtime, [`ErrorKind::Cancelled`] where it ends before the work has.
+pub(crate) async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> T + Send + 'static,
+) -> Result<T> {
+    let Ok(runtime) = Handle::try_current() else {
+        return Err(no_runtime());
+    };
+    let done = runtime.spawn_blocking(work).await;
+    done.map_err(|_| stopped())
+}
+
+fn no_runtime() -> Error {
+    Error::new(
+        ErrorKind::Usage,
+        "a folder is read on a tokio runtime, and this thread has none",
+    )
+}
+
+fn stopped() -> Error {
+    Error::new(ErrorKind::Cancelled, "the runtime stopped reading")
 }
 
 /// Samples that one thread reads one after another.
@@ -146,10 +169,7 @@ impl Stream for Answers {
             }
             // The threads are gone though targets are open: the runtime is shutting down.
             Poll::Ready(None) => {
-                return self.answer_open(&Error::new(
-                    ErrorKind::Cancelled,
-                    "the runtime stopped reading",
-                ));
+                return self.answer_open(&stopped());
             }
             // What came too late was answered already.
             Poll::Ready(Some(_)) | Poll::Pending => {}

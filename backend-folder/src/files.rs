@@ -219,6 +219,15 @@ impl FileCatalog {
         self.paths.path(row)
     }
 
+    fn file(&self, row: usize) -> PathBuf {
+        self.root.join(OsStr::from_bytes(self.path(row)))
+    }
+
+    /// True where the file is there, changed or not; a link that leads nowhere is not.
+    pub(crate) fn is_there(&self, row: usize) -> bool {
+        self.file(row).exists()
+    }
+
     pub(crate) fn key(&self, row: usize) -> SampleKey {
         SampleKey::of_file(self.path(row), self.sizes[row], self.modified[row].into())
     }
@@ -235,7 +244,7 @@ impl FileCatalog {
         if let Some(problem) = self.problems.get(&row_number(row)) {
             return Err(problem.error(self.path(row)));
         }
-        let path = self.root.join(OsStr::from_bytes(self.path(row)));
+        let path = self.file(row);
         let file = read::open(&path)?;
         let nbytes = self.sizes[row];
         let mut payload = read::buffer(nbytes, self.max_sample_bytes)?;
@@ -306,4 +315,29 @@ pub(crate) fn row_number(row: usize) -> u32 {
 
 pub(crate) fn index(row: u64) -> usize {
     usize::try_from(row).expect("a row number fits a word")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_row_takes_28_bytes_and_its_path() {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::create_dir(folder.path().join("c")).unwrap();
+        for number in 0..500 {
+            std::fs::write(folder.path().join(format!("c/{number:06}.jpg")), b"x").unwrap();
+        }
+        let found = crate::walk::walk(folder.path(), 2).unwrap();
+        let catalog = FileListing::of_folder(folder.path(), found, 1000)
+            .unwrap()
+            .catalog;
+        let numbers = catalog.sizes.capacity() * 8
+            + catalog.modified.capacity() * 8
+            + catalog.classes.capacity() * 4;
+        assert_eq!(
+            numbers + catalog.paths.capacity_bytes(),
+            500 * (28 + "c/000000.jpg".len())
+        );
+    }
 }

@@ -11,6 +11,7 @@ use loader_core::{Error, ErrorKind, Result};
 use serde::Deserialize;
 
 use crate::{
+    class_names,
     config::{ListOptions, SourceFormat},
     failure,
     files::FileListing,
@@ -70,6 +71,9 @@ pub(crate) fn list(path: &Path, format: SourceFormat, options: ListOptions) -> R
         Place::Tars(shards, others) => {
             let mut listing = tars::list(shards, options)?;
             listing.left_out += others;
+            if path.is_dir() {
+                listing.classes = class_names::beside(path)?;
+            }
             Listing::Tars(listing)
         }
         Place::Mds => Listing::Mds,

@@ -4,6 +4,7 @@
 //! read in one go: gzip shards, sparse members, MDS sets. [`layout_on_disk`] says where the parts of a row go when a data set
 //! is written out again.
 
+mod class_names;
 mod config;
 mod export;
 mod failure;
@@ -27,3 +28,8 @@ pub use export::layout_on_disk;
 pub use layout::Layout;
 pub use names::KeySplit;
 pub use store::FolderStore;
+
+/// The example of the README, compiled and run.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

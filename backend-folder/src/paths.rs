@@ -25,6 +25,12 @@ impl PathTable {
         self.bytes.len()
     }
 
+    /// Memory taken, bytes.
+    #[cfg(test)]
+    pub(crate) fn capacity_bytes(&self) -> usize {
+        self.bytes.capacity() + self.ends.capacity() * size_of::<u64>()
+    }
+
     /// Adds a path made of pieces.
     pub(crate) fn push(&mut self, pieces: &[&[u8]]) {
         for piece in pieces {

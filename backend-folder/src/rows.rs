@@ -1,6 +1,6 @@
 //! The rows of either layout behind one face: what the store and the ingest read from.
 
-use std::sync::Arc;
+use std::{ops::Range, sync::Arc};
 
 use bytes::Bytes;
 use loader_core::{Catalog, Part, Result, Sample, SampleKey, SamplePath};
@@ -66,6 +66,25 @@ impl Rows {
             Self::Files(_) => (0, row as u64),
             Self::Tars(catalog, _) => catalog.place(row),
         }
+    }
+
+    /// The keys of those rows whose file is still there; blocks.
+    pub(crate) fn keys_there(&self, rows: Range<usize>) -> Vec<Result<SampleKey>> {
+        let mut last = None;
+        let mut is_there = |row: usize| match self {
+            Self::Files(catalog) => catalog.is_there(row),
+            Self::Tars(catalog, _) => {
+                let shard = catalog.shard(row);
+                // Rows of a shard stand together: one look for all of them.
+                if last.is_none_or(|(known, _)| known != shard) {
+                    last = Some((shard, catalog.shards[shard].path.exists()));
+                }
+                last.is_some_and(|(_, is_there)| is_there)
+            }
+        };
+        rows.filter(|row| is_there(*row))
+            .map(|row| Ok(self.key(row)))
+            .collect()
     }
 
     /// Reads the wanted parts of a row; blocks.

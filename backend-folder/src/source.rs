@@ -61,7 +61,7 @@ fn open_quietly(
             };
             let compressed = compressed.map(|rows| GzipShards::new(catalog, rows, config));
             LocalSource::new(
-                Vec::new(),
+                listing.classes,
                 listing.left_out,
                 Arc::new(jobs),
                 compressed,

@@ -87,7 +87,7 @@ impl FolderStore {
                     (
                         Layout::WebDataset,
                         rows,
-                        Vec::new(),
+                        listing.classes,
                         listing.left_out,
                         Vec::new(),
                     )
@@ -244,8 +244,19 @@ impl Store for FolderStore {
 
     fn keys(&self) -> BoxStream<'static, Result<SampleKey>> {
         let rows = self.inner.rows.clone();
-        stream::iter(0..rows.len())
-            .map(move |row| Ok(rows.key(index(row))))
+        let group = move |start: u64| {
+            let rows = rows.clone();
+            async move {
+                let end = rows.len().min(start + GROUP_ROWS as u64);
+                let keys = fetch::blocking(move || rows.keys_there(index(start)..index(end))).await;
+                stream::iter(keys.unwrap_or_else(|error| vec![Err(error)]))
+            }
+        };
+        let starts = (0..self.inner.rows.len()).step_by(GROUP_ROWS);
+        stream::iter(starts)
+            .map(group)
+            .buffered(2)
+            .flatten()
             .boxed()
     }
 

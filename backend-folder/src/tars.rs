@@ -99,6 +99,8 @@ pub(crate) struct TarCatalog {
 #[derive(Debug)]
 pub(crate) struct TarListing {
     pub(crate) catalog: TarCatalog,
+    /// Class names by label, where somebody wrote them down.
+    pub(crate) classes: Vec<String>,
     pub(crate) left_out: u64,
 }
 
@@ -306,4 +308,44 @@ impl Catalog for TarCatalog {
 /// How a shard is called in messages.
 fn shown(shard: &Shard) -> String {
     format!("shard {}", display_bytes(&shard.name))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::FolderConfig;
+
+    #[test]
+    fn a_row_of_two_parts_takes_at_most_64_bytes_and_its_path() {
+        let mut bytes = Vec::new();
+        for number in 0..500 {
+            for part in ["cls", "jpg"] {
+                bytes.extend(crate::tar::header::tests::header(
+                    &format!("{number:06}.{part}"),
+                    b"00000000001\0",
+                    b'0',
+                ));
+                bytes.extend([b'1'; 512]);
+            }
+        }
+        let file = tempfile::NamedTempFile::with_suffix(".tar").unwrap();
+        std::fs::write(file.path(), &bytes).unwrap();
+        let shard = Shard {
+            name: b"s".to_vec(),
+            path: file.path().to_owned(),
+            nbytes: bytes.len() as u64,
+            modified: 0,
+            is_gzip: false,
+        };
+        let catalog = list(vec![shard], FolderConfig::default().list_options())
+            .unwrap()
+            .catalog;
+        assert_eq!(catalog.len(), 500);
+        let small = catalog.shard_of.capacity() * 4 + catalog.first_part.capacity() * 4;
+        let numbers = small
+            + catalog.labels.capacity() * 8
+            + catalog.parts.capacity() * size_of::<PartRecord>();
+        let total = numbers + catalog.paths.capacity_bytes();
+        assert!(total <= 500 * (64 + "s/000000".len()), "{total}");
+    }
 }

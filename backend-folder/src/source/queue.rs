@@ -102,7 +102,11 @@ mod tests {
         let queue = Arc::new(ByteQueue::new(10, 1));
         let writer = {
             let queue = Arc::clone(&queue);
-            thread::spawn(move || (0..).take_while(|number| queue.push(*number, 6)).count())
+            thread::spawn(move || {
+                (0..1000)
+                    .take_while(|number| queue.push(*number, 6))
+                    .count()
+            })
         };
         assert_eq!((queue.pop(), queue.pop()), (Some(0), Some(1)));
         thread::sleep(Duration::from_millis(20));

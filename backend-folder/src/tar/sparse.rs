@@ -80,6 +80,8 @@ impl MapReader {
 
 #[cfg(test)]
 mod tests {
+    use std::fmt::Write as _;
+
     use proptest::prelude::*;
 
     use super::*;
@@ -89,7 +91,7 @@ mod tests {
         fn a_map_split_over_blocks_comes_back(pairs in prop::collection::vec((0_u64..1 << 40, 0_u64..1 << 40), 0..60), block in 1_usize..64) {
             let mut text = format!("{}\n", pairs.len());
             for (at, nbytes) in &pairs {
-                text.push_str(&format!("{at}\n{nbytes}\n"));
+                write!(text, "{at}\n{nbytes}\n").unwrap();
             }
             let mut reader = MapReader::default();
             let map = text.as_bytes().chunks(block).find_map(|block| reader.block(block).unwrap()).unwrap();

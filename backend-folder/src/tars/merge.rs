@@ -139,12 +139,14 @@ fn merge(shards: Vec<Shard>, rows: Vec<ShardRows>, options: ListOptions) -> Resu
         left_out += rows.left_out;
         problems.push(std::mem::take(&mut rows.problems));
     }
+    let mut first_part = Vec::with_capacity(order.len() + 1);
+    first_part.push(0);
     let catalog = TarCatalog {
         shards,
         paths: PathTable::with_capacity(order.len(), bytes),
         labels: Vec::with_capacity(order.len()),
         shard_of: Vec::with_capacity(order.len()),
-        first_part: vec![0],
+        first_part,
         parts: Vec::with_capacity(parts),
         names,
         sparse,
@@ -182,7 +184,11 @@ fn merge(shards: Vec<Shard>, rows: Vec<ShardRows>, options: ListOptions) -> Resu
     };
     (catalog.has_labels, catalog.has_images) =
         (used(|name| name.is_label), used(|name| name.is_image));
-    Ok(TarListing { catalog, left_out })
+    Ok(TarListing {
+        catalog,
+        classes: Vec::new(),
+        left_out,
+    })
 }
 
 fn compare(shards: &[Shard], rows: &[ShardRows], left: Reference, right: Reference) -> Ordering {

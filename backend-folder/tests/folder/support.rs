@@ -10,7 +10,10 @@ use std::{
 use backend_folder::{FolderConfig, FolderStore, SourceConfig, SourceFormat, source};
 use bytes::Bytes;
 use futures_util::StreamExt;
-use loader_core::{Catalog, FetchRequest, NewSample, Result, Sample, Store, identity::checksum};
+use loader_core::{
+    Catalog, Error, FetchRequest, NewSample, Result, Sample, Store, identity::checksum,
+};
+use tempfile::{TempDir, tempdir};
 
 /// Outcomes by path.
 pub(crate) type Outcomes = BTreeMap<String, Result<NewSample>>;
@@ -214,4 +217,41 @@ pub(crate) fn generated_cases() -> Option<PathBuf> {
         }
     }
     Some(made)
+}
+
+pub(crate) fn shards(shards: &[(&str, &[u8])]) -> TempDir {
+    let folder = tempdir().unwrap();
+    for (name, bytes) in shards {
+        write(folder.path(), name, bytes);
+    }
+    folder
+}
+
+/// Outcomes in place, after a look that an ingest gives the same.
+pub(crate) fn outcomes(path: &Path) -> Outcomes {
+    let in_place = read_store(&open(path));
+    let (ingested, _) = read_source(path);
+    assert_eq!(in_place.len(), ingested.len());
+    for ((path, here), (_, there)) in in_place.iter().zip(&ingested) {
+        match (here, there) {
+            (Ok(here), Ok(there)) => assert_eq!(
+                (&here.path, here.label, &here.payload),
+                (&there.path, there.label, &there.payload)
+            ),
+            (Err(here), Err(there)) => assert_eq!(
+                (here.kind(), here.message()),
+                (there.kind(), there.message())
+            ),
+            (here, there) => panic!("{path}: {here:?} in place, {there:?} at ingest"),
+        }
+    }
+    in_place
+}
+
+pub(crate) fn paths(outcomes: &Outcomes) -> Vec<&str> {
+    outcomes.keys().map(String::as_str).collect()
+}
+
+pub(crate) fn error<'a>(outcomes: &'a Outcomes, path: &str) -> &'a Error {
+    outcomes[path].as_ref().unwrap_err()
 }
