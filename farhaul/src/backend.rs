@@ -1,10 +1,18 @@
 //! How the stores of this machine are told apart, and how each crate's store is made from an address.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use loader_core::{Error, ErrorKind, Result};
 
-use crate::options::OpenOptions;
+use crate::{
+    locate::{Address, not_found},
+    options::OpenOptions,
+};
+
+#[cfg(feature = "embedded")]
+pub(crate) mod embedded;
+#[cfg(feature = "folder")]
+pub(crate) mod folder;
 
 /// The names that `format` knows, and the scheme that each belongs to.
 const FORMATS: [(&str, &str); 4] = [
@@ -34,9 +42,26 @@ pub(crate) fn is_embedded(path: &Path) -> bool {
     path.join("data.mdb").is_file()
 }
 
-/// True for a brace pattern of tars, which is no path that could be there.
-pub(crate) fn is_pattern(path: &Path) -> bool {
-    path.as_os_str().as_encoded_bytes().contains(&b'{')
+/// Refuses a path that is not there, unless it is a brace pattern of tars.
+pub(crate) fn check_there(path: &Path) -> Result<()> {
+    let is_pattern = path.as_os_str().as_encoded_bytes().contains(&b'{');
+    if is_pattern || path.exists() {
+        Ok(())
+    } else {
+        Err(not_found(path))
+    }
+}
+
+/// The path of a local scheme.
+#[cfg(any(feature = "embedded", feature = "folder"))]
+fn local_path(address: Address) -> Result<PathBuf> {
+    match address {
+        Address::Path(path) => Ok(path),
+        Address::Network(uri) => Err(Error::new(
+            ErrorKind::Usage,
+            format!("{}: is followed by a path, not by a host", uri.scheme),
+        )),
+    }
 }
 
 pub(crate) fn unknown_format(format: &str) -> Error {

@@ -153,6 +153,13 @@ impl Dataset {
         outcomes
     }
 
+    pub(crate) fn wait<T: Send + 'static>(
+        &self,
+        future: impl Future<Output = T> + Send + 'static,
+    ) -> Result<T> {
+        self.0.runtime.wait(future)
+    }
+
     /// The runtime of this data set: multi-threaded, with time, started by [`crate::open`].
     pub fn runtime(&self) -> Handle {
         self.0.runtime.handle().clone()

@@ -16,15 +16,24 @@
 
 mod anchor;
 mod backend;
+pub mod bench;
 mod dataset;
 mod destination;
 mod distance;
+#[cfg(feature = "folder")]
+pub mod export;
+pub mod info;
 pub mod ingest;
+pub mod inspect;
 mod locate;
 mod options;
+pub mod pixels;
 mod registry;
 mod runtime;
+mod store_source;
+mod sweep;
 pub mod task;
+pub mod verify;
 
 #[cfg(feature = "decode")]
 pub use decode;
@@ -49,5 +58,5 @@ pub use self::{
     dataset::Dataset,
     destination::Destination,
     options::OpenOptions,
-    registry::{create, create_at, open, open_at},
+    registry::{create, create_at, open, open_at, open_source, open_source_at},
 };

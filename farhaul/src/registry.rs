@@ -4,7 +4,7 @@ use std::{path::Path, sync::Arc};
 
 use futures_util::future::BoxFuture;
 use loader_core::{
-    Error, ErrorKind, Result, Store, StoreWriter,
+    Error, ErrorKind, Result, Source, Store, StoreWriter,
     wrap::{retry::Retry, timeout::Timeout},
 };
 
@@ -12,9 +12,10 @@ use crate::{
     backend,
     dataset::Dataset,
     destination::Destination,
-    locate::{Address, Place, not_found, place},
+    locate::{Address, Place, place},
     options::OpenOptions,
     runtime::Runtime,
+    store_source::StoreSource,
 };
 
 /// How a crate's store is opened and, where it can be, made.
@@ -32,7 +33,12 @@ pub(crate) type Create =
     fn(Address, OpenOptions) -> BoxFuture<'static, Result<Arc<dyn StoreWriter>>>;
 
 /// The backends of this build: one line each.
-const BACKENDS: &[Backend] = &[];
+const BACKENDS: &[Backend] = &[
+    #[cfg(feature = "embedded")]
+    backend::embedded::BACKEND,
+    #[cfg(feature = "folder")]
+    backend::folder::BACKEND,
+];
 
 /// Whether a scheme is followed by a path or by a host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -139,11 +145,8 @@ fn open_place(place: Place, options: &OpenOptions) -> Result<Dataset> {
         Place::Bare(path) => (backend::of_path(&path, options)?, Address::Path(path)),
         Place::Scheme(scheme, address) => (scheme.name, address),
     };
-    if let Address::Path(path) = &address
-        && !path.exists()
-        && !backend::is_pattern(path)
-    {
-        return Err(not_found(path));
+    if let Address::Path(path) = &address {
+        backend::check_there(path)?;
     }
     let backend = backend(scheme)?;
     let runtime = Arc::new(Runtime::start()?);
@@ -151,6 +154,38 @@ fn open_place(place: Place, options: &OpenOptions) -> Result<Dataset> {
         .wait((backend.open)(address, options.clone()))?
         .map_err(|error| error.during("open"))?;
     Ok(Dataset::new(wrapped(store, options), runtime))
+}
+
+/// Opens what an ingest reads: whatever [`open`] opens, and beyond that gzip tars and MDS sets at a path.
+///
+/// # Errors
+/// Those of [`open`].
+pub fn open_source(uri: &str, options: &OpenOptions) -> Result<Box<dyn Source>> {
+    source_at(place(uri)?, options)
+}
+
+/// Opens what lies at a path, which need not be UTF-8. Else like [`open_source`].
+///
+/// # Errors
+/// Those of [`open`].
+pub fn open_source_at(path: &Path, options: &OpenOptions) -> Result<Box<dyn Source>> {
+    source_at(Place::Bare(path.to_owned()), options)
+}
+
+fn source_at(place: Place, options: &OpenOptions) -> Result<Box<dyn Source>> {
+    #[cfg(feature = "folder")]
+    {
+        let path = match &place {
+            Place::Bare(path) if backend::of_path(path, options)? == "folder" => Some(path),
+            Place::Scheme(Scheme { name: "folder", .. }, Address::Path(path)) => Some(path),
+            _ => None,
+        };
+        if let Some(path) = path {
+            backend::check_there(path)?;
+            return backend::folder::open_source(path, options);
+        }
+    }
+    Ok(Box::new(StoreSource::new(open_place(place, options)?)?))
 }
 
 /// Opens a data set for writing, making it where it is not there. A bare path is an embedded store.

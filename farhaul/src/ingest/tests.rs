@@ -27,6 +27,7 @@ impl Source for Made {
     }
 }
 
+#[expect(clippy::unnecessary_wraps, reason = "it stands in lists beside `bad`")]
 fn sample(path: &str, label: i64, payload: &str) -> Result<NewSample> {
     let payload = Bytes::copy_from_slice(payload.as_bytes());
     let parts = Part::sequence([("jpg", payload.len() as u64)]);

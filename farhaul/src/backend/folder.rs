@@ -1,0 +1,42 @@
+//! `folder:PATH`: images and tars read where they lie.
+
+use std::{path::Path, sync::Arc};
+
+use backend_folder::{FolderConfig, FolderFormat, FolderStore, SourceConfig, SourceFormat, source};
+use futures_util::future::BoxFuture;
+use loader_core::{Result, Source, Store};
+
+use super::{local_path, unknown_format};
+use crate::{locate::Address, options::OpenOptions, registry::Backend};
+
+pub(crate) const BACKEND: Backend = Backend {
+    schemes: &["folder"],
+    open,
+    create: None,
+};
+
+fn open(address: Address, options: OpenOptions) -> BoxFuture<'static, Result<Arc<dyn Store>>> {
+    Box::pin(async move {
+        let mut config = FolderConfig::default();
+        config.format = match options.format.as_deref() {
+            // What is only read at ingest answers so itself.
+            None | Some("mds") => FolderFormat::Auto,
+            Some("folder") => FolderFormat::ImageFolder,
+            Some("webdataset") => FolderFormat::WebDataset,
+            Some(other) => return Err(unknown_format(other)),
+        };
+        Ok(Arc::new(FolderStore::open(&local_path(address)?, config)?) as Arc<dyn Store>)
+    })
+}
+
+/// The path as a source of an ingest, which reads more than the store does.
+pub(crate) fn open_source(path: &Path, options: &OpenOptions) -> Result<Box<dyn Source>> {
+    let format = match options.format.as_deref() {
+        None => SourceFormat::Auto,
+        Some("folder") => SourceFormat::Folder,
+        Some("webdataset") => SourceFormat::WebDataset,
+        Some("mds") => SourceFormat::Mds,
+        Some(other) => return Err(unknown_format(other)),
+    };
+    source::open(path, format, SourceConfig::default())
+}
