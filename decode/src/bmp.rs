@@ -261,7 +261,7 @@ fn run_lengths(data: &[u8], width: usize, height: usize, nibbles: bool) -> Resul
                 }
             }
             (count, value) => {
-                (0..usize::from(count)).for_each(|number| put(half(value, number), &mut x, y))
+                (0..usize::from(count)).for_each(|number| put(half(value, number), &mut x, y));
             }
         }
         if y > height {

@@ -10,7 +10,7 @@
 //! # Accuracy
 //! [`decode`] gives what libjpeg-turbo gives with its accurate transform and smooth chroma. Where a [`Geometry`] wants an
 //! image much smaller than the part of the JPEG that it shows, the JPEG is decoded at 1/2, 1/4 or 1/8 and resized from
-//! there: in photographs the mean difference from full decoding is below 2 of 255 levels (`tests/geometry.rs` holds it to
+//! there: in photographs the mean difference from full decoding is below 2.5 of 255 levels (`tests/geometry.rs` holds it to
 //! that).
 
 mod bmp;

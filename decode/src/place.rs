@@ -57,7 +57,7 @@ pub(crate) fn place(
             match layout {
                 Layout::Nhwc => target[at * 3..at * 3 + 3].copy_from_slice(pixel),
                 Layout::Nchw => {
-                    (0..3).for_each(|channel| target[channel * plane + at] = pixel[channel])
+                    (0..3).for_each(|channel| target[channel * plane + at] = pixel[channel]);
                 }
             }
         }
@@ -98,9 +98,9 @@ fn planes(stored: &[u8], width: usize, height: usize, flip: bool, target: &mut [
             (*red, *green, *blue) = (pixel[0], pixel[1], pixel[2]);
         };
         if flip {
-            places.zip(pixels.iter().rev()).for_each(put)
+            places.zip(pixels.iter().rev()).for_each(put);
         } else {
-            places.zip(pixels).for_each(put)
+            places.zip(pixels).for_each(put);
         }
     }
 }

@@ -211,9 +211,26 @@ const char *farhaul_jpeg_message(const farhaul_jpeg *jpeg)
   return jpeg->message;
 }
 
+/* True where only the end marker tells that nothing is missing: more scans might have followed, or the coded data are
+ * arithmetic, which may leave out its last bytes and so is never found to be short. */
+static int needs_end_marker(const farhaul_jpeg *jpeg)
+{
+  return jpeg->multi_scan || jpeg->info.arith_code;
+}
+
+/* True where the end marker is missing and pixels may be. */
+static int lacks_end_marker(farhaul_jpeg *jpeg)
+{
+  if (!jpeg->input_ended || jpeg->accept_partial || !needs_end_marker(jpeg))
+    return 0;
+  snprintf(jpeg->message, sizeof jpeg->message, "the data end without an end marker");
+  jpeg->status = FARHAUL_TRUNCATED;
+  return 1;
+}
+
 int farhaul_jpeg_is_partial(const farhaul_jpeg *jpeg)
 {
-  return jpeg->data_missing || (jpeg->input_ended && jpeg->multi_scan);
+  return jpeg->data_missing || (jpeg->input_ended && needs_end_marker(jpeg));
 }
 
 /* Reads the header. Memory for coefficients is bounded by max_memory bytes. */
@@ -262,11 +279,8 @@ int farhaul_jpeg_start(farhaul_jpeg *jpeg, int eighths, uint32_t x, uint32_t wid
   info->out_color_space =
     info->jpeg_color_space == JCS_CMYK || info->jpeg_color_space == JCS_YCCK ? JCS_CMYK : JCS_RGB;
   jpeg_start_decompress(info);
-  if (jpeg->input_ended && jpeg->multi_scan && !jpeg->accept_partial) {
-    snprintf(jpeg->message, sizeof jpeg->message, "no end marker after the last scan");
-    jpeg->status = FARHAUL_TRUNCATED;
+  if (lacks_end_marker(jpeg))
     return failed(jpeg);
-  }
   region->x = 0;
   region->width = info->output_width;
   region->output_width = info->output_width;
@@ -308,6 +322,8 @@ int farhaul_jpeg_rows(farhaul_jpeg *jpeg, uint32_t y, uint32_t rows, uint8_t *ta
       jpeg_skip_scanlines(info, left - 1);
     jpeg_read_scanlines(info, &line, 1);
   }
+  if (lacks_end_marker(jpeg))
+    return failed(jpeg);
   jpeg_abort_decompress(info);
   return FARHAUL_OK;
 }

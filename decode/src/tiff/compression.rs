@@ -53,7 +53,7 @@ pub(super) fn expand(page: &Page, data: &[u8], rows: u32, target: &mut Vec<u8>) 
     target.clear();
     match page.compression {
         Compression::None => {
-            target.extend_from_slice(data.get(..size).ok_or_else(|| short(data.len(), size))?)
+            target.extend_from_slice(data.get(..size).ok_or_else(|| short(data.len(), size))?);
         }
         Compression::Group4 => group4(data, page.chunk_width, rows, row_bytes, target)?,
         Compression::Lzw => {

@@ -4,27 +4,29 @@ use std::{
     env, fs,
     path::{Path, PathBuf},
     process::Command,
+    sync::OnceLock,
 };
 
-use decode::{DecodeConfig, Image, decode};
-use loader_core::{ErrorKind, Result};
+use bytes::Bytes;
+use decode::{DecodeConfig, Geometry, Image, ImageCollate, Layout, decode};
+use loader_core::{Collate, ErrorKind, Part, Result, Sample, SampleKey, collate::SampleSeed};
 use serde_json::Value;
 
 /// A picture and what it should give.
-#[derive(Debug)]
-pub struct Case {
-    pub name: String,
-    pub bytes: Vec<u8>,
+#[derive(Debug, Clone)]
+pub(crate) struct Case {
+    pub(crate) name: String,
+    pub(crate) bytes: Vec<u8>,
     /// `ok`, `error` or `either`.
-    pub outcome: String,
-    pub size: Option<(u32, u32)>,
-    pub mean: Option<[f64; 3]>,
-    pub tolerance: f64,
+    pub(crate) outcome: String,
+    pub(crate) size: Option<(u32, u32)>,
+    pub(crate) mean: Option<[f64; 3]>,
+    pub(crate) tolerance: f64,
 }
 
 impl Case {
     /// Decodes it and compares with what is expected; returns what was decoded.
-    pub fn check(&self) -> Option<Image> {
+    pub(crate) fn check(&self) -> Option<Image> {
         let outcome = decode(&self.bytes, &DecodeConfig::default());
         self.check_outcome(outcome)
     }
@@ -71,7 +73,7 @@ impl Case {
     }
 
     /// The kind of error that it gives.
-    pub fn error(&self) -> ErrorKind {
+    pub(crate) fn error(&self) -> ErrorKind {
         decode(&self.bytes, &DecodeConfig::default())
             .expect_err(&self.name)
             .kind()
@@ -95,7 +97,13 @@ fn means(value: &Value) -> Option<[f64; 3]> {
 }
 
 /// The picture cases of the generator, and the files of its image folders that are samples.
-pub fn generated() -> Vec<Case> {
+pub(crate) fn generated() -> Vec<Case> {
+    // Made once: Python takes longer than all that is done with them.
+    static CASES: OnceLock<Vec<Case>> = OnceLock::new();
+    CASES.get_or_init(generate).clone()
+}
+
+fn generate() -> Vec<Case> {
     let folder = tempfile::tempdir().unwrap();
     let ours = workspace().join("conformance/cases/generate_cases.py");
     let script = if ours.exists() {
@@ -151,7 +159,7 @@ pub fn generated() -> Vec<Case> {
 }
 
 /// One picture of the generator by its file name.
-pub fn generated_image(name: &str) -> Case {
+pub(crate) fn generated_image(name: &str) -> Case {
     let wanted = format!("image/{name}");
     generated()
         .into_iter()
@@ -165,7 +173,7 @@ fn shared() -> PathBuf {
 }
 
 /// The picture files met in the wild; none where they are not at hand, which fails under CI.
-pub fn real() -> Vec<Case> {
+pub(crate) fn real() -> Vec<Case> {
     let folder = shared();
     let Ok(index) = fs::read_to_string(folder.join("files/index.tsv")) else {
         assert!(
@@ -220,7 +228,7 @@ pub fn real() -> Vec<Case> {
 }
 
 /// One of the real files; `None` where they are not at hand.
-pub fn real_image(name: &str) -> Option<Case> {
+pub(crate) fn real_image(name: &str) -> Option<Case> {
     let mut cases = real();
     if cases.is_empty() {
         return None;
@@ -230,4 +238,42 @@ pub fn real_image(name: &str) -> Option<Case> {
         .position(|case| case.name == name)
         .unwrap_or_else(|| panic!("no real case {name}"));
     Some(cases.swap_remove(at))
+}
+
+/// A photograph that is kept with the tests.
+pub(crate) fn photo(name: &str) -> Vec<u8> {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("tests/decode/data")
+        .join(name);
+    fs::read(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+}
+
+/// A sample of one picture.
+pub(crate) fn sample(path: &str, bytes: &[u8]) -> Sample {
+    let parts = Part::sequence([("jpg", bytes.len() as u64)]);
+    let key = SampleKey::of_content(path.as_bytes(), 0);
+    Sample {
+        key,
+        path: path.into(),
+        label: 0,
+        parts,
+        payload: Bytes::copy_from_slice(bytes),
+    }
+}
+
+/// One picture in a batch of one.
+pub(crate) fn place_one(
+    config: DecodeConfig,
+    geometry: Geometry,
+    layout: Layout,
+    seed: SampleSeed,
+    path: &str,
+    bytes: &[u8],
+) -> Vec<u8> {
+    let collate = ImageCollate::new(config, geometry, layout).unwrap();
+    let mut slots = collate.slots(1).unwrap();
+    collate
+        .place(&mut slots[0], sample(path, bytes), seed)
+        .unwrap();
+    slots[0].to_vec()
 }
