@@ -25,6 +25,7 @@ pub mod lanes;
 pub mod random;
 pub mod request;
 pub mod samples;
+pub mod sim;
 pub mod store_suite;
 pub mod transport_suite;
 pub mod writer_suite;
