@@ -291,7 +291,7 @@ impl Environment {
     /// A full disk shows here, before anything changed. The file is then also at least as long as its pages: LMDB may count
     /// pages at its end that it never writes, and a file that lacks those could not be told from one that was cut.
     pub(crate) fn make_room(&self, bytes: u64, values: u64) -> heed::Result<()> {
-        let pages = values * 2 + 32 + bytes / PAGE_BYTES;
+        let pages = values * 4 + 32 + bytes / PAGE_BYTES;
         let target = self.pages_bytes().saturating_add(pages * PAGE_BYTES);
         self.extend(target.min(self.map.info().map_size as u64))
     }
@@ -300,6 +300,16 @@ impl Environment {
     fn cover(&self) -> Result<()> {
         self.extend(self.pages_bytes())
             .map_err(|error| from_lmdb("data.mdb cannot be extended", error))
+    }
+
+    /// Gives back the space that [`Self::make_room`] took too much: the file ends with its last page, so that any cut shows.
+    pub(crate) fn trim(&self) -> Result<()> {
+        let failed = |error| from_lmdb("data.mdb cannot be trimmed", error);
+        // Nobody takes room while this transaction is open.
+        let (_shared, _transaction) = self.map.begin_write().map_err(failed)?;
+        self.file
+            .set_len(self.pages_bytes())
+            .map_err(|error| failed(error.into()))
     }
 
     fn extend(&self, target: u64) -> heed::Result<()> {

@@ -9,6 +9,7 @@ mod lineage;
 mod manifest;
 mod map;
 mod meta;
+mod queue;
 mod store;
 mod writer;
 

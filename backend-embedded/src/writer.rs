@@ -10,8 +10,7 @@ use std::{
 
 use async_trait::async_trait;
 use loader_core::{
-    Capability, Error, ErrorKind, Manifest, NewSample, Put, Result, Row, SampleKey, StoreWriter,
-    Summary, identity::checksum,
+    Capability, Error, ErrorKind, Manifest, NewSample, Put, Result, Row, StoreWriter, Summary,
 };
 
 use crate::{
@@ -21,6 +20,7 @@ use crate::{
     fetch::blocking,
     folder,
     manifest::{self, FORMAT_KEY, MANIFEST_KEY, Start},
+    queue::{Group, Queue},
     store::{capability, name, read_record},
 };
 
@@ -31,7 +31,7 @@ const SMALLEST_FILE_BYTES: u64 = 2 * 512;
 
 /// The only writer of a store, from opening until it is dropped.
 ///
-/// Puts are committed group by group, each group synced before the next: a process that is killed, or a machine that
+/// Puts are committed in groups, each synced before the next: a process that is killed, or a machine that
 /// crashes, loses the last group at most, and never anything that was published. Cheap to clone; clones are one writer.
 #[derive(Clone)]
 pub struct EmbeddedWriter(Arc<Shared>);
@@ -41,6 +41,7 @@ struct Shared {
     config: EmbeddedConfig,
     environment: Arc<Environment>,
     name: String,
+    queue: Queue,
     /// Held open for the lock on it.
     _lock: File,
 }
@@ -91,6 +92,7 @@ impl EmbeddedWriter {
             config,
             environment,
             name,
+            queue: Queue::default(),
             _lock: lock,
         };
         Ok(Self(Arc::new(shared)))
@@ -119,55 +121,31 @@ impl Shared {
         Err(error.hint("open the store for writing after the fork"))
     }
 
-    fn put(&self, samples: &[NewSample]) -> Result<Vec<Put>> {
-        let limit = self.config.payload_limit();
-        let rows: Vec<Row> = samples.iter().map(row).collect();
-        let takes = |row: &Row| row.nbytes <= limit;
-        let bytes = rows
-            .iter()
-            .filter(|row| takes(row))
-            .map(|row| row.nbytes)
-            .sum();
+    fn put(&self, samples: Vec<NewSample>) -> Result<Vec<Put>> {
         let environment = self.environment()?;
-        let written = environment.write(bytes, |transaction, tables| {
-            let mut missing = Vec::with_capacity(rows.len());
-            let mut added = HashSet::new();
-            for row in &rows {
-                let present = tables.payload.get(transaction, &row.key.0)?;
-                let is_new = present.is_none_or(|present| present.len() as u64 != row.nbytes);
-                missing.push(takes(row) && is_new && added.insert(row.key));
-            }
-            let of_missing = rows.iter().zip(&missing).filter(|(_, missing)| **missing);
-            let (bytes, values) = of_missing.fold((0, 0), |(bytes, values), (row, _)| {
-                (bytes + row.nbytes, values + 1)
-            });
-            if values > 0 {
-                environment.make_room(bytes, values)?;
-            }
-            for ((sample, row), missing) in samples.iter().zip(&rows).zip(&missing) {
-                if *missing {
-                    tables
-                        .payload
-                        .put(transaction, &row.key.0, &sample.payload)?;
-                }
-            }
-            Ok(missing)
-        })?;
-        let put = |(row, written): (Row, bool)| {
-            if !takes(&row) {
+        let limit = self.config.payload_limit();
+        let group = Group::new(samples);
+        let written = self
+            .queue
+            .run(&group, |batch| write_batch(environment, batch, limit))?;
+        let put = |(row, written): (&Row, bool)| {
+            if row.nbytes > limit {
                 let message = format!("{} bytes where at most {limit} can be stored", row.nbytes);
-                let error = Error::new(ErrorKind::TooLarge, message)
-                    .during("put")
-                    .in_store(&self.name);
-                return Put::Failed(error.at(row.path));
+                let error = Error::new(ErrorKind::TooLarge, message);
+                return Put::Failed(
+                    error
+                        .during("put")
+                        .in_store(&self.name)
+                        .at(row.path.clone()),
+                );
             }
             if written {
-                Put::Written(row)
+                Put::Written(row.clone())
             } else {
-                Put::Present(row)
+                Put::Present(row.clone())
             }
         };
-        Ok(rows.into_iter().zip(written).map(put).collect())
+        Ok(group.rows.iter().zip(written).map(put).collect())
     }
 
     fn published(&self) -> Result<Option<Manifest>> {
@@ -189,6 +167,7 @@ impl Shared {
         environment.write(json.len() as u64, |transaction, tables| {
             tables.meta.put(transaction, MANIFEST_KEY, &json)
         })?;
+        environment.trim()?;
         environment.sync()?;
         folder::sync_folder(&self.folder)
             .map_err(|error| from_io("the folder of the store cannot be synced", error))?;
@@ -197,17 +176,47 @@ impl Shared {
     }
 }
 
-fn row(sample: &NewSample) -> Row {
-    let checksum = checksum(&sample.payload);
-    Row {
-        path: sample.path.clone(),
-        key: SampleKey::of_content(&sample.path, checksum),
-        nbytes: sample.payload.len() as u64,
-        checksum: Some(checksum),
-        label: sample.label,
-        parts: Arc::clone(&sample.parts),
-        fields: sample.fields.clone(),
-    }
+/// Writes groups in one transaction; tells of each sample whether it was written now.
+fn write_batch(
+    environment: &Environment,
+    batch: &[Arc<Group>],
+    limit: u64,
+) -> Result<Vec<Vec<bool>>> {
+    let rows = || batch.iter().flat_map(|group| &group.rows);
+    let bytes = rows()
+        .filter(|row| row.nbytes <= limit)
+        .map(|row| row.nbytes)
+        .sum();
+    environment.write(bytes, |transaction, tables| {
+        let mut added = HashSet::new();
+        let mut is_missing = |row: &Row| -> heed::Result<bool> {
+            let present = tables.payload.get(transaction, &row.key.0)?;
+            // A payload under the name of its content is that content, unless it is not whole.
+            let is_new = present.is_none_or(|present| present.len() as u64 != row.nbytes);
+            Ok(row.nbytes <= limit && is_new && added.insert(row.key))
+        };
+        let missing: Vec<bool> = rows().map(&mut is_missing).collect::<Result<_, _>>()?;
+        let of_missing = rows().zip(&missing).filter(|(_, missing)| **missing);
+        let (bytes, values) = of_missing.fold((0, 0), |(bytes, values), (row, _)| {
+            (bytes + row.nbytes, values + 1)
+        });
+        if values > 0 {
+            environment.make_room(bytes, values)?;
+        }
+        let samples = batch.iter().flat_map(|group| &group.samples);
+        for ((row, sample), missing) in rows().zip(samples).zip(&missing) {
+            if *missing {
+                tables
+                    .payload
+                    .put(transaction, &row.key.0, &sample.payload)?;
+            }
+        }
+        let mut missing = missing.into_iter();
+        Ok(batch
+            .iter()
+            .map(|group| missing.by_ref().take(group.rows.len()).collect())
+            .collect())
+    })
 }
 
 #[async_trait]
@@ -215,8 +224,8 @@ impl StoreWriter for EmbeddedWriter {
     fn capability(&self) -> Capability {
         let mut capability = capability(&self.0.config);
         capability.request_samples = GROUP_SAMPLES;
-        // A second group is hashed while the first is synced.
-        capability.requests_in_flight = 2;
+        // While one group is synced, the next ones are hashed and gather for the next transaction.
+        capability.requests_in_flight = 4;
         capability
     }
 
@@ -234,7 +243,7 @@ impl StoreWriter for EmbeddedWriter {
         let shared = Arc::clone(&self.0);
         blocking(move || {
             shared
-                .put(&samples)
+                .put(samples)
                 .map_err(|error| error.during("put").in_store(&shared.name))
         })
         .await
