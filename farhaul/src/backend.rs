@@ -1,13 +1,10 @@
 //! How the stores of this machine are told apart, and how each crate's store is made from an address.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use loader_core::{Error, ErrorKind, Result};
 
-use crate::{
-    locate::{Address, not_found},
-    options::OpenOptions,
-};
+use crate::{locate::not_found, options::OpenOptions};
 
 #[cfg(feature = "embedded")]
 pub(crate) mod embedded;
@@ -49,18 +46,6 @@ pub(crate) fn check_there(path: &Path) -> Result<()> {
         Ok(())
     } else {
         Err(not_found(path))
-    }
-}
-
-/// The path of a local scheme.
-#[cfg(any(feature = "embedded", feature = "folder"))]
-fn local_path(address: Address) -> Result<PathBuf> {
-    match address {
-        Address::Path(path) => Ok(path),
-        Address::Network(uri) => Err(Error::new(
-            ErrorKind::Usage,
-            format!("{}: is followed by a path, not by a host", uri.scheme),
-        )),
     }
 }
 

@@ -17,6 +17,8 @@
 mod anchor;
 mod backend;
 pub mod bench;
+#[cfg(feature = "cli")]
+pub mod cli;
 mod dataset;
 mod destination;
 mod distance;

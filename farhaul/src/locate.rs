@@ -26,6 +26,20 @@ pub(crate) enum Address {
     Network(Box<Uri>),
 }
 
+#[cfg(any(feature = "embedded", feature = "folder"))]
+impl Address {
+    /// The path of a scheme that has one.
+    pub(crate) fn into_path(self) -> Result<PathBuf> {
+        match self {
+            Self::Path(path) => Ok(path),
+            Self::Network(uri) => Err(usage(format!(
+                "{}: is followed by a path, not by a host",
+                uri.scheme
+            ))),
+        }
+    }
+}
+
 /// A scheme and an address, or a bare path that is told by looking.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Place {

@@ -6,7 +6,7 @@ use backend_embedded::{EmbeddedConfig, EmbeddedStore, EmbeddedWriter};
 use futures_util::future::BoxFuture;
 use loader_core::{Error, ErrorKind, Result, Store, StoreWriter};
 
-use super::{is_embedded, local_path};
+use super::is_embedded;
 use crate::{locate::Address, options::OpenOptions, registry::Backend};
 
 pub(crate) const BACKEND: Backend = Backend {
@@ -17,14 +17,14 @@ pub(crate) const BACKEND: Backend = Backend {
 
 fn open(address: Address, _: OpenOptions) -> BoxFuture<'static, Result<Arc<dyn Store>>> {
     Box::pin(async move {
-        let store = EmbeddedStore::open(local_path(address)?, EmbeddedConfig::default())?;
+        let store = EmbeddedStore::open(address.into_path()?, EmbeddedConfig::default())?;
         Ok(Arc::new(store) as Arc<dyn Store>)
     })
 }
 
 fn create(address: Address, _: OpenOptions) -> BoxFuture<'static, Result<Arc<dyn StoreWriter>>> {
     Box::pin(async move {
-        let path = local_path(address)?;
+        let path = address.into_path()?;
         refuse_other_contents(&path)?;
         let writer = EmbeddedWriter::open_or_create(path, EmbeddedConfig::default())?;
         Ok(Arc::new(writer) as Arc<dyn StoreWriter>)

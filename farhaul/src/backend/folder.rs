@@ -6,7 +6,7 @@ use backend_folder::{FolderConfig, FolderFormat, FolderStore, SourceConfig, Sour
 use futures_util::future::BoxFuture;
 use loader_core::{Result, Source, Store};
 
-use super::{local_path, unknown_format};
+use super::unknown_format;
 use crate::{locate::Address, options::OpenOptions, registry::Backend};
 
 pub(crate) const BACKEND: Backend = Backend {
@@ -25,7 +25,7 @@ fn open(address: Address, options: OpenOptions) -> BoxFuture<'static, Result<Arc
             Some("webdataset") => FolderFormat::WebDataset,
             Some(other) => return Err(unknown_format(other)),
         };
-        Ok(Arc::new(FolderStore::open(&local_path(address)?, config)?) as Arc<dyn Store>)
+        Ok(Arc::new(FolderStore::open(&address.into_path()?, config)?) as Arc<dyn Store>)
     })
 }
 

@@ -1,0 +1,5 @@
+//! The command `farhaul`.
+
+fn main() -> std::process::ExitCode {
+    farhaul::cli::run(std::env::args_os())
+}

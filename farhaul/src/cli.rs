@@ -1,0 +1,79 @@
+//! The command `farhaul`: arguments in; progress on stderr, the answer on stdout, and an exit code out.
+//!
+//! With `--json` the answer is one object (a line a sample for `inspect`), on failure too. Exit codes: 0 done; 1 a check or a
+//! sample failed; 2 wrong usage; 3 store, source, disk or network; 130 after Ctrl-C.
+
+use std::{ffi::OsString, process::ExitCode};
+
+use clap::Parser;
+use loader_core::{Error, ErrorKind, Result};
+
+use self::{
+    arguments::{Arguments, Command},
+    output::Output,
+};
+use crate::task::Cancel;
+
+mod answer;
+mod arguments;
+mod bars;
+mod commands;
+mod demo;
+mod failure;
+mod format;
+mod output;
+mod size;
+mod usage;
+
+/// Exit code after Ctrl-C.
+const INTERRUPTED: u8 = 130;
+
+/// Runs one command with these arguments, the program's name first.
+pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
+    let arguments: Vec<OsString> = arguments.into_iter().collect();
+    let parsed = match Arguments::try_parse_from(&arguments) {
+        Ok(parsed) => parsed,
+        Err(error) => return usage::answer(&error, &arguments),
+    };
+    let mut output = Output::new(parsed.json);
+    let code = match listen_for_interrupts() {
+        Ok(cancel) => dispatch(parsed.command, &mut output, &cancel),
+        Err(error) => output.failed(&error),
+    };
+    ExitCode::from(code)
+}
+
+fn dispatch(command: Command, output: &mut Output, cancel: &Cancel) -> u8 {
+    match command {
+        Command::Ingest(arguments) => commands::ingest(&arguments, output, cancel),
+        Command::Info(arguments) => commands::info(&arguments, output),
+        Command::Inspect(arguments) => commands::inspect(arguments, output, cancel),
+        Command::Verify(arguments) => commands::verify(&arguments, output, cancel),
+        #[cfg(feature = "folder")]
+        Command::Export(arguments) => commands::export(&arguments, output, cancel),
+        Command::Bench(arguments) => commands::bench(&arguments, output, cancel),
+        Command::Demo(arguments) => demo::demo(&arguments, output, cancel),
+    }
+}
+
+/// The first Ctrl-C asks the task to stop, the second ends the process at once.
+fn listen_for_interrupts() -> Result<Cancel> {
+    use signal_hook::{consts::SIGINT, flag};
+
+    let cancel = Cancel::default();
+    flag::register_conditional_shutdown(SIGINT, i32::from(INTERRUPTED), cancel.flag())
+        .and_then(|_| flag::register(SIGINT, cancel.flag()))
+        .map_err(|error| Error::io("Ctrl-C cannot be listened for", error))?;
+    Ok(cancel)
+}
+
+/// The exit code that an error stands for.
+fn exit_code(error: &Error) -> u8 {
+    match error.kind() {
+        ErrorKind::Usage => 2,
+        ErrorKind::Cancelled => INTERRUPTED,
+        ErrorKind::TooManyErrors => 1,
+        kind if kind.is_of_one_sample() && error.path().is_some() => 1,
+        _ => 3,
+    }
+}

@@ -1,0 +1,214 @@
+//! Each command: open, run the task, answer.
+
+use std::{
+    ffi::{OsStr, OsString},
+    os::unix::ffi::OsStringExt,
+    path::Path,
+};
+
+use loader_core::{Result, loader::config::Prefetch};
+
+use super::{
+    answer,
+    arguments::{Bench, Info, Ingest, Inspect, Verify},
+    bars::Bars,
+    format,
+    output::{Output, note},
+};
+use crate::{
+    bench::{self as bench_task, BenchOptions},
+    dataset::Dataset,
+    destination::Destination,
+    info as info_task,
+    ingest::{self as ingest_task, IngestOptions, IngestReport},
+    inspect::{self as inspect_task, InspectOptions},
+    options::OpenOptions,
+    pixels::{Orientation, Pixels},
+    registry,
+    task::{Cancel, Outcome},
+    verify as verify_task,
+};
+
+/// Failures that are shown one by one.
+const FAILURES_SHOWN: usize = 20;
+
+pub(super) fn ingest(arguments: &Ingest, output: &mut Output, cancel: &Cancel) -> u8 {
+    match try_ingest(arguments, cancel) {
+        Ok(outcome) => {
+            if outcome.error.is_none() {
+                show_failures(&outcome.report);
+            }
+            output.outcome(&outcome, outcome.report.failed > 0, answer::ingest)
+        }
+        Err(error) => output.failed(&error.during("ingest")),
+    }
+}
+
+fn try_ingest(arguments: &Ingest, cancel: &Cancel) -> Result<Outcome<IngestReport>> {
+    let options = OpenOptions::default().with_format(arguments.format.clone());
+    let mut source = match arguments.source.to_str() {
+        Some(uri) => registry::open_source(uri, &options),
+        None => registry::open_source_at(Path::new(&arguments.source), &options),
+    }?;
+    let destination = destination(&arguments.to)?;
+    let options = IngestOptions::default().with_on_error(arguments.on_error.into());
+    Ok(ingest_task::ingest(
+        &mut *source,
+        &destination,
+        &options,
+        &Bars::new(),
+        cancel,
+    ))
+}
+
+fn destination(uri: &OsStr) -> Result<Destination> {
+    match uri.to_str() {
+        Some(uri) => registry::create(uri, &OpenOptions::default()),
+        None => registry::create_at(Path::new(uri), &OpenOptions::default()),
+    }
+}
+
+fn show_failures(report: &IngestReport) {
+    for error in report.failures.iter().take(FAILURES_SHOWN) {
+        note(&format!("left out: {error}"));
+    }
+    let more = report.failed.saturating_sub(FAILURES_SHOWN as u64);
+    if more > 0 {
+        note(&format!("left out: {} more", format::count(more)));
+    }
+}
+
+pub(super) fn open(uri: &OsStr) -> Result<Dataset> {
+    match uri.to_str() {
+        Some(uri) => registry::open(uri, &OpenOptions::default()),
+        None => registry::open_at(Path::new(uri), &OpenOptions::default()),
+    }
+}
+
+pub(super) fn info(arguments: &Info, output: &mut Output) -> u8 {
+    match open(&arguments.data.uri) {
+        Ok(data) => {
+            let outcome = Outcome {
+                report: info_task::info(&data),
+                error: None,
+            };
+            output.outcome(&outcome, false, answer::info)
+        }
+        Err(error) => output.failed(&error),
+    }
+}
+
+pub(super) fn inspect(arguments: Inspect, output: &mut Output, cancel: &Cancel) -> u8 {
+    match try_inspect(arguments, output, cancel) {
+        Ok(Outcome {
+            report,
+            error: None,
+        }) => u8::from(report.errors > 0),
+        Ok(Outcome {
+            error: Some(error), ..
+        })
+        | Err(error) => {
+            // Whoever closed the pipe has seen enough.
+            if output.is_closed() {
+                return 0;
+            }
+            output.failed(&error.during("inspect"))
+        }
+    }
+}
+
+fn try_inspect(
+    arguments: Inspect,
+    output: &mut Output,
+    cancel: &Cancel,
+) -> Result<Outcome<inspect_task::InspectReport>> {
+    let pixels = pixels(arguments.decode, arguments.orientation.into())?;
+    let data = open(&arguments.data.uri)?;
+    let keys = arguments.keys.into_iter().map(OsString::into_vec).collect();
+    if !output.is_json() {
+        output.text(answer::INSPECT_HEADER);
+    }
+    Ok(inspect_task::inspect(
+        &data,
+        &InspectOptions::new(keys, pixels),
+        cancel,
+        |found| {
+            if output.is_json() {
+                output.json(found);
+            } else {
+                output.text(&answer::inspect(found));
+            }
+            output.check_open()
+        },
+    ))
+}
+
+fn pixels(decode: bool, orientation: Orientation) -> Result<Option<Pixels>> {
+    decode.then(|| Pixels::new(orientation)).transpose()
+}
+
+pub(super) fn verify(arguments: &Verify, output: &mut Output, cancel: &Cancel) -> u8 {
+    let opened = pixels(arguments.decode, Orientation::Ignore)
+        .and_then(|pixels| Ok((pixels, open(&arguments.data.uri)?)));
+    match opened {
+        Ok((pixels, data)) => {
+            let outcome = verify_task::verify(&data, pixels.as_ref(), &Bars::new(), cancel);
+            output.outcome(&outcome, !outcome.report.is_sound(), answer::verify)
+        }
+        Err(error) => output.failed(&error),
+    }
+}
+
+#[cfg(feature = "folder")]
+pub(super) fn export(
+    arguments: &super::arguments::Export,
+    output: &mut Output,
+    cancel: &Cancel,
+) -> u8 {
+    match open(&arguments.data.uri) {
+        Ok(data) => {
+            let outcome = crate::export::export(
+                &data,
+                &arguments.to,
+                arguments.overwrite,
+                &Bars::new(),
+                cancel,
+            );
+            output.outcome(&outcome, false, |report| {
+                format!(
+                    "exported {} samples, {}",
+                    format::count(report.samples),
+                    format::bytes(report.bytes)
+                )
+            })
+        }
+        Err(error) => output.failed(&error),
+    }
+}
+
+pub(super) fn bench(arguments: &Bench, output: &mut Output, cancel: &Cancel) -> u8 {
+    match open(&arguments.data.uri) {
+        Ok(data) => {
+            let outcome = bench_task::bench(&data, &bench_options(arguments), &Bars::new(), cancel);
+            output.outcome(&outcome, outcome.report.failures > 0, answer::bench)
+        }
+        Err(error) => output.failed(&error),
+    }
+}
+
+fn bench_options(arguments: &Bench) -> BenchOptions {
+    let mut options = BenchOptions {
+        epochs: arguments.epochs,
+        image_size: arguments.decode,
+        think: arguments.think_ms,
+        ..BenchOptions::default()
+    };
+    options.loader.batch_samples = arguments.batch;
+    options.loader.order = arguments.order.into();
+    options.loader.memory_bytes = arguments.memory;
+    options.loader.seed = arguments.seed;
+    if let Some(fixed) = &arguments.prefetch {
+        options.loader.prefetch = Prefetch::Fixed(fixed.clone());
+    }
+    options
+}

@@ -1,0 +1,132 @@
+//! Where answers go: stdout for what was asked, stderr for everything else.
+
+use std::io::{self, ErrorKind, Write};
+
+use loader_core::{Error, Result};
+use serde::Serialize;
+
+use super::{exit_code, failure::Failure};
+use crate::task::Outcome;
+
+/// Writes answers in the form that was asked for.
+#[derive(Debug)]
+pub(super) struct Output {
+    json: bool,
+    closed: bool,
+}
+
+/// The object that `--json` prints: the report's keys, and the error where there is one.
+#[derive(Serialize)]
+struct Object<'a, R: Serialize> {
+    #[serde(flatten)]
+    report: Option<&'a R>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<&'a Failure>,
+}
+
+impl Output {
+    pub(super) fn new(json: bool) -> Self {
+        Self {
+            json,
+            closed: false,
+        }
+    }
+
+    pub(super) fn is_json(&self) -> bool {
+        self.json
+    }
+
+    /// True once the reader of stdout has gone away.
+    pub(super) fn is_closed(&self) -> bool {
+        self.closed
+    }
+
+    /// The answer of a task: its report as JSON or as text, then its error. Gives the exit code; `failed` is a check's verdict.
+    pub(super) fn outcome<R: Serialize>(
+        &mut self,
+        outcome: &Outcome<R>,
+        failed: bool,
+        text: impl FnOnce(&R) -> String,
+    ) -> u8 {
+        let failure = outcome.error.as_ref().map(Failure::from);
+        if self.json {
+            self.json(&Object {
+                report: Some(&outcome.report),
+                error: failure.as_ref(),
+            });
+        } else {
+            self.text(&text(&outcome.report));
+        }
+        match &outcome.error {
+            Some(error) => {
+                say(error);
+                exit_code(error)
+            }
+            None => u8::from(failed),
+        }
+    }
+
+    /// A task that could not begin.
+    pub(super) fn failed(&mut self, error: &Error) -> u8 {
+        if self.json {
+            self.failure(&error.into());
+        }
+        say(error);
+        exit_code(error)
+    }
+
+    pub(super) fn failure(&mut self, failure: &Failure) {
+        self.json(&Object::<()> {
+            report: None,
+            error: Some(failure),
+        });
+    }
+
+    /// One line of JSON.
+    pub(super) fn json(&mut self, value: &impl Serialize) {
+        match serde_json::to_string(value) {
+            Ok(line) => self.text(&line),
+            Err(error) => say(&Error::new(
+                loader_core::ErrorKind::Internal,
+                "the answer is no JSON",
+            )
+            .caused_by(error)),
+        }
+    }
+
+    /// A line, or several.
+    pub(super) fn text(&mut self, text: &str) {
+        let mut stdout = io::stdout().lock();
+        if let Err(error) = writeln!(stdout, "{text}").and_then(|()| stdout.flush()) {
+            match error.kind() {
+                ErrorKind::BrokenPipe => self.closed = true,
+                _ => say(&Error::io("stdout cannot be written", error)),
+            }
+        }
+    }
+
+    /// Ends a stream of lines whose reader has gone away.
+    pub(super) fn check_open(&self) -> Result<()> {
+        if self.closed {
+            Err(Error::new(
+                loader_core::ErrorKind::Cancelled,
+                "nobody reads stdout",
+            ))
+        } else {
+            Ok(())
+        }
+    }
+}
+
+/// Tells a person, on stderr.
+fn say(error: &Error) {
+    note(&format!("farhaul: {error}"));
+    if let Some(hint) = error.advice() {
+        note(&format!("hint: {hint}"));
+    }
+}
+
+/// A line on stderr, where somebody reads it.
+pub(super) fn note(line: &str) {
+    let _ = writeln!(io::stderr(), "{line}");
+}

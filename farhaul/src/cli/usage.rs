@@ -1,0 +1,59 @@
+//! Wrong usage, and help: what clap answers, as text or as JSON.
+
+use std::{ffi::OsString, process::ExitCode};
+
+use clap::error::ErrorKind;
+
+use super::{failure::Failure, output::Output};
+
+/// Prints help on stdout, or what is wrong: on stderr, and as JSON on stdout where that was asked for.
+pub(super) fn answer(error: &clap::Error, arguments: &[OsString]) -> ExitCode {
+    let wants_json = arguments
+        .iter()
+        .take_while(|argument| *argument != "--")
+        .any(|argument| argument == "--json");
+    match error.kind() {
+        ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => {
+            Output::new(false).text(error.to_string().trim_end());
+            ExitCode::SUCCESS
+        }
+        _ if wants_json => {
+            let operation = arguments
+                .get(1..)
+                .unwrap_or_default()
+                .iter()
+                .find(|argument| !argument.to_string_lossy().starts_with('-'));
+            let operation = operation
+                .map(|operation| operation.to_string_lossy().into_owned())
+                .unwrap_or_default();
+            let (message, hint) = split(&error.to_string());
+            Output::new(true).failure(&Failure::usage(operation, message, hint));
+            ExitCode::from(2)
+        }
+        _ => {
+            // Nothing is left to say it to where stderr is closed.
+            let _ = error.print();
+            ExitCode::from(2)
+        }
+    }
+}
+
+/// The first paragraph is what is wrong; tips say what was meant.
+fn split(text: &str) -> (String, Option<String>) {
+    let mut paragraphs = text.split("\n\n");
+    let message = paragraphs.next().unwrap_or_default().trim();
+    let message = message.strip_prefix("error: ").unwrap_or(message);
+    let tips: Vec<_> = text
+        .lines()
+        .filter_map(|line| line.trim().strip_prefix("tip: "))
+        .collect();
+    let hint = if tips.is_empty() {
+        "see farhaul --help".to_owned()
+    } else {
+        tips.join("; ")
+    };
+    (
+        message.split_whitespace().collect::<Vec<_>>().join(" "),
+        Some(hint),
+    )
+}
