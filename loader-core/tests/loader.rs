@@ -10,8 +10,10 @@ use conformance::{
     fault::{Fault, FaultyStore, Script},
     samples,
 };
+use futures_util::stream::BoxStream;
 use loader_core::{
-    Collate, Error, ErrorKind, Result, Sample, Store,
+    Capability, Catalog, Collate, Error, ErrorKind, FetchRequest, Fetched, Result, Row, Sample,
+    SampleKey, Store, Summary,
     collate::{Filled, Raw, SampleSeed, Tag},
     loader::{
         Loader,
@@ -88,6 +90,61 @@ fn an_epoch_has_every_sample_once_and_the_next_another_order() {
     for order in [first, second] {
         assert_eq!(order.into_iter().collect::<BTreeSet<_>>().len(), 100);
     }
+}
+
+/// A local store that takes one request of two samples at a time.
+#[derive(Debug)]
+struct Narrow(MemoryStore);
+
+impl std::fmt::Display for Narrow {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.0.fmt(out)
+    }
+}
+
+#[async_trait::async_trait]
+impl Store for Narrow {
+    fn capability(&self) -> Capability {
+        let mut capability = self.0.capability();
+        (
+            capability.local,
+            capability.request_samples,
+            capability.requests_in_flight,
+        ) = (true, 2, 1);
+        capability
+    }
+
+    fn summary(&self) -> Summary {
+        self.0.summary()
+    }
+
+    async fn catalog(&self) -> Result<Arc<dyn Catalog>> {
+        self.0.catalog().await
+    }
+
+    fn fetch(&self, request: FetchRequest) -> BoxStream<'static, Fetched> {
+        assert!(request.targets.len() <= 2);
+        self.0.fetch(request)
+    }
+
+    fn keys(&self) -> BoxStream<'static, Result<SampleKey>> {
+        self.0.keys()
+    }
+
+    fn metadata(&self) -> BoxStream<'static, Result<Vec<Row>>> {
+        self.0.metadata()
+    }
+}
+
+#[test]
+fn a_store_that_takes_one_request_at_a_time_is_asked_on_when_it_ends() {
+    let store = Arc::new(Narrow(MemoryStore::clone(&store(100))));
+    assert_eq!(
+        positions(&mut loader(store, config(8)), usize::MAX)
+            .concat()
+            .len(),
+        100
+    );
 }
 
 #[test]

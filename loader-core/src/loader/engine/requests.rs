@@ -131,22 +131,16 @@ impl Requests {
         });
     }
 
-    /// Waits for the next answers and adds them to `answers`; never returns where nothing is out.
+    /// Waits until something is answered or a request ends, and adds what came to `answers`; never returns where nothing is
+    /// out. A request that ends makes room for the next one, so the caller has to [`send`](Self::send) again.
     ///
     /// # Cancellation
     /// Dropping the future loses nothing.
     pub(super) async fn answers(&mut self, answers: &mut Vec<Answer>) {
-        loop {
-            let Some(event) = self.streams.next().await else {
-                return std::future::pending().await;
-            };
-            match event {
-                Event::Fetched(number, fetched) => self.answered(number, fetched, answers),
-                Event::Ended(number) => self.ended(number, answers),
-            }
-            if !answers.is_empty() {
-                return;
-            }
+        match self.streams.next().await {
+            Some(Event::Fetched(number, fetched)) => self.answered(number, fetched, answers),
+            Some(Event::Ended(number)) => self.ended(number, answers),
+            None => std::future::pending().await,
         }
     }
 
