@@ -105,6 +105,18 @@ pub(crate) fn gnu_entries(bytes: &[u8]) -> Result<Vec<Segment>, NoHeader> {
         .collect()
 }
 
+/// True where a block has the mark of a header, whatever its checksum.
+pub(crate) fn is_marked(block: &[u8; BLOCK]) -> bool {
+    &block[257..262] == b"ustar" && !name(block).is_empty()
+}
+
+/// Bytes of content after a header that may be damaged, if it looks like that of a plain file.
+pub(crate) fn content_of_file(block: &[u8; BLOCK]) -> Option<u64> {
+    (kind(block[156], &name(block)) == Kind::File)
+        .then(|| number(&block[124..136]).ok())
+        .flatten()
+}
+
 fn kind(flag: u8, name: &[u8]) -> Kind {
     match flag {
         // V7 knows folders by their name alone.
@@ -123,7 +135,8 @@ fn kind(flag: u8, name: &[u8]) -> Kind {
     }
 }
 
-fn name(block: &[u8; BLOCK]) -> Vec<u8> {
+/// The name that a header says, with the prefix of ustar.
+pub(crate) fn name(block: &[u8; BLOCK]) -> Vec<u8> {
     let name = text(&block[..100]);
     // GNU writes "ustar  " and uses the place of the prefix for times.
     let prefix = match (&block[257..263], &block[508..512]) {

@@ -36,8 +36,8 @@ pub(crate) enum Content {
     Plain(u64),
     /// From this offset on, run after run.
     Sparse(u64, Box<[Segment]>),
-    /// They cannot be known: the map of a sparse file makes no sense.
-    Malformed,
+    /// They cannot be known, and why.
+    Malformed(String),
     /// Those of the member with this path.
     HardLink(Vec<u8>),
     /// Those of the member at this path, seen from the link's own folder.
@@ -78,9 +78,38 @@ impl Cut {
         Self::new(kind, error.to_string())
     }
 
+    fn perhaps_in_member(self, name: Option<Vec<u8>>) -> Self {
+        match name {
+            Some(name) => self.in_member(&name),
+            None => self,
+        }
+    }
+
     fn in_member(mut self, name: &[u8]) -> Self {
         self.member.get_or_insert_with(|| name.to_vec());
         self
+    }
+}
+
+/// What headers before a member's own say of it.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Announced {
+    extended: Option<Extended>,
+    name: Option<Vec<u8>>,
+    link: Option<Vec<u8>>,
+}
+
+impl Announced {
+    fn name(&self) -> Option<Vec<u8>> {
+        let extended = self.extended.as_ref();
+        let path = extended.and_then(|extended| {
+            extended
+                .sparse
+                .name
+                .clone()
+                .or_else(|| extended.path.clone())
+        });
+        path.or_else(|| self.name.clone())
     }
 }
 
@@ -117,73 +146,106 @@ impl<A: Archive> Members<A> {
     }
 
     fn advance(&mut self) -> Result<Option<Member>, Cut> {
-        let mut extended: Option<Extended> = None;
-        let (mut long_name, mut long_link) = (None, None);
+        let mut announced = Announced::default();
         loop {
-            let Some(header) = self.header()? else {
-                return Ok(None);
+            let mut block = [0; BLOCK];
+            let read = self
+                .archive
+                .read_at(self.offset, &mut block)
+                .map_err(|error| Cut::io(&error))?;
+            let parsed = header::parse(&block);
+            if read < BLOCK && parsed != Err(NoHeader::End) {
+                let cut = Cut::new(ErrorKind::Truncated, "the archive ends inside a header");
+                // What says how the name begins stands at the end of a header.
+                let name = announced
+                    .name()
+                    .or_else(|| (read >= 500).then(|| header::name(&block)));
+                return Err(cut.perhaps_in_member(name));
+            }
+            let at = self.offset;
+            self.offset += BLOCK as u64;
+            let header = match parsed {
+                Ok(header) => header,
+                Err(NoHeader::End) if announced == Announced::default() => return Ok(None),
+                Err(NoHeader::End) => {
+                    let cut = Cut::new(
+                        ErrorKind::Truncated,
+                        "the archive ends after the name of a member",
+                    );
+                    return Err(cut.perhaps_in_member(announced.name()));
+                }
+                Err(fault) => return self.damaged(&block, at, fault, announced.name()).map(Some),
             };
             match header.kind {
                 Kind::PaxLocal => {
-                    let known = extended.take().unwrap_or_else(|| self.global.clone());
-                    extended = Some(self.records(&header, known)?);
+                    let known = announced
+                        .extended
+                        .take()
+                        .unwrap_or_else(|| self.global.clone());
+                    announced.extended = Some(self.records(&header, known)?);
                 }
                 Kind::PaxGlobal => {
                     let known = self.global.clone();
                     self.global = self.records(&header, known)?;
                 }
-                Kind::LongName => long_name = Some(self.long_text(&header)?),
-                Kind::LongLink => long_link = Some(self.long_text(&header)?),
-                _ => {
-                    let extended = extended.unwrap_or_else(|| self.global.clone());
-                    return self
-                        .member(header, extended, long_name, long_link)
-                        .map(Some);
-                }
+                Kind::LongName => announced.name = Some(self.long_text(&header)?),
+                Kind::LongLink => announced.link = Some(self.long_text(&header)?),
+                _ => return self.member(header, announced).map(Some),
             }
         }
     }
 
-    /// The next header; `None` at the end of the archive, marked or not.
-    fn header(&mut self) -> Result<Option<Header>, Cut> {
+    /// A header whose checksum or size is wrong: where its size leads to another header, the archive is read on from there.
+    fn damaged(
+        &mut self,
+        block: &[u8; BLOCK],
+        at: u64,
+        fault: NoHeader,
+        announced: Option<Vec<u8>>,
+    ) -> Result<Member, Cut> {
+        let message = match fault {
+            NoHeader::Number => format!("the tar header at byte {at} has a size that is no number"),
+            _ => format!("no tar header at byte {at}: its checksum does not fit"),
+        };
+        let name = announced.or_else(|| header::is_marked(block).then(|| header::name(block)));
+        let cut = || Cut::malformed(message.clone()).perhaps_in_member(name.clone());
+        let (Some(known), Some(nbytes)) = (&name, header::content_of_file(block)) else {
+            return Err(cut());
+        };
+        let next = self
+            .offset
+            .checked_add(nbytes)
+            .and_then(|end| end.checked_next_multiple_of(BLOCK as u64));
+        let next = next.ok_or_else(cut)?;
         let mut block = [0; BLOCK];
-        let read = self
+        let is_there = self
             .archive
-            .read_at(self.offset, &mut block)
-            .map_err(|error| Cut::io(&error))?;
-        if read < BLOCK && block[..read].iter().any(|byte| *byte != 0) {
-            return Err(Cut::new(
-                ErrorKind::Truncated,
-                "the archive ends inside a header",
-            ));
+            .reaches(next)
+            .and_then(|reaches| Ok(reaches && self.archive.read_at(next, &mut block)? == BLOCK));
+        if !is_there.map_err(|error| Cut::io(&error))? || header::parse(&block).is_err() {
+            return Err(cut());
         }
-        let at = self.offset;
-        self.offset += BLOCK as u64;
-        match header::parse(&block) {
-            Ok(header) => Ok(Some(header)),
-            Err(NoHeader::End) => Ok(None),
-            Err(NoHeader::Checksum) => Err(Cut::malformed(format!(
-                "no tar header at byte {at}: its checksum does not fit"
-            ))),
-            Err(NoHeader::Number) => Err(Cut::malformed(format!(
-                "the tar header at byte {at} has a size that is no number"
-            ))),
-        }
+        self.offset = next;
+        Ok(Member {
+            name: known.clone(),
+            nbytes: 0,
+            content: Content::Malformed(message),
+            head: Vec::new(),
+        })
     }
 
-    fn member(
-        &mut self,
-        header: Header,
-        extended: Extended,
-        long_name: Option<Vec<u8>>,
-        long_link: Option<Vec<u8>>,
-    ) -> Result<Member, Cut> {
+    fn member(&mut self, header: Header, announced: Announced) -> Result<Member, Cut> {
+        let Announced {
+            extended,
+            name: long_name,
+            link: long_link,
+        } = announced;
         let Extended {
             path,
             link,
             nbytes,
             sparse,
-        } = extended;
+        } = extended.unwrap_or_else(|| self.global.clone());
         let name = sparse
             .name
             .clone()
@@ -280,9 +342,10 @@ impl<A: Archive> Members<A> {
         stored: u64,
     ) -> Result<Member, Cut> {
         let segments = segments.and_then(|segments| sparse::checked(segments, nbytes, stored));
-        let content = segments.map_or(Content::Malformed, |segments| {
-            Content::Sparse(self.offset, segments)
-        });
+        let content = match segments {
+            Some(segments) => Content::Sparse(self.offset, segments),
+            None => Content::Malformed("the map of a sparse member makes no sense".to_owned()),
+        };
         self.skip(stored, &name)?;
         Ok(Member {
             name,

@@ -54,7 +54,7 @@ pub(super) fn resolve(links: &[Link], archive: &mut dyn Archive) -> Vec<Option<B
     for member in Members::new(archive).map_while(Result::ok) {
         let name = without_leading_dot(&member.name);
         let meaning = match member.content {
-            Content::Nothing | Content::Malformed => continue,
+            Content::Nothing | Content::Malformed(_) => continue,
             Content::Plain(offset) => Some(Meaning::Bytes(Bytes {
                 content: Place::Plain(offset),
                 nbytes: member.nbytes,

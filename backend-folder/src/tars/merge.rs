@@ -128,6 +128,7 @@ fn merge(shards: Vec<Shard>, rows: Vec<ShardRows>, options: ListOptions) -> Resu
                 .collect()
         })
         .collect();
+    names.seal();
     let mut sparse_starts = Vec::new();
     let mut sparse = Vec::new();
     let mut left_out = 0;

@@ -47,6 +47,11 @@ impl Names {
         number
     }
 
+    /// Forgets how to number: the names stay.
+    pub(crate) fn seal(&mut self) {
+        self.numbers = HashMap::new();
+    }
+
     pub(crate) fn name(&self, number: usize) -> &PartName {
         &self.names[number]
     }

@@ -118,20 +118,20 @@ impl Scan<'_> {
             let (name, nbytes, head) = (member.name, member.nbytes, member.head);
             let bytes = match member.content {
                 Content::Nothing => continue,
-                Content::Plain(offset) => Ok(Bytes {
+                Content::Plain(offset) => Bytes {
                     content: Place::Plain(offset),
                     nbytes,
                     head,
-                }),
-                Content::Sparse(offset, segments) => Ok(Bytes {
+                },
+                Content::Sparse(offset, segments) => Bytes {
                     content: Place::Sparse(SparseFile { offset, segments }),
                     nbytes,
                     head,
-                }),
-                Content::Malformed => Err(Problem::new(
-                    ErrorKind::Malformed,
-                    "the map of a sparse member makes no sense",
-                )),
+                },
+                Content::Malformed(message) => {
+                    self.malformed(&name, &message);
+                    continue;
+                }
                 Content::HardLink(target) => {
                     self.link(&name, &target, false);
                     continue;
@@ -142,10 +142,22 @@ impl Scan<'_> {
                 }
             };
             if let Some(slot) = self.slot(&name) {
-                self.fill(slot, bytes);
+                self.fill(slot, Ok(bytes));
             }
         }
         Ok(())
+    }
+
+    /// A member whose bytes cannot be known; where it belongs to no sample, the shard itself is at fault.
+    fn malformed(&mut self, name: &[u8], message: &str) {
+        let message = format!("{} is damaged: {message}", shown(self.shard));
+        if let Some((fragment, _)) = self.slot(name) {
+            self.problem(fragment, ErrorKind::Malformed, message);
+        } else {
+            self.rows
+                .archive
+                .get_or_insert_with(|| Problem::new(ErrorKind::Malformed, message));
+        }
     }
 
     fn link(&mut self, name: &[u8], target: &[u8], is_symbolic: bool) {
@@ -289,7 +301,9 @@ impl Scan<'_> {
             let fragment = self.fragment(&key);
             self.problem(fragment, cut.kind, message);
         } else {
-            self.rows.archive = Some(Problem::new(cut.kind, message));
+            self.rows
+                .archive
+                .get_or_insert_with(|| Problem::new(cut.kind, message));
         }
     }
 

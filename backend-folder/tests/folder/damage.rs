@@ -7,26 +7,69 @@ use loader_core::ErrorKind;
 use proptest::prelude::*;
 
 use crate::support::{
-    error, member, open, outcomes, paths, read_source, read_store, run, shards, special_member, tar,
+    Outcomes, error, member, open, outcomes, paths, read_source, read_store, run, shards,
+    special_member, tar,
 };
 
-#[test]
-fn a_header_that_is_none_ends_a_shard_with_an_error_that_names_it() {
+/// Three members, the second one's header broken at this byte.
+fn broken_header(at: usize, value: u8) -> Outcomes {
     let mut bytes = [
         member("a.jpg", b"1"),
         member("b.jpg", b"2"),
         member("c.jpg", b"3"),
     ]
     .concat();
-    bytes[1024 + 10] = 7;
-    let folder = shards(&[("s.tar", &bytes), ("t.tar", &tar(&[("d.jpg", b"4")]))]);
-    let outcomes = outcomes(folder.path());
+    bytes[1024 + at] = value;
+    let other = tar(&[("d.jpg", b"4")]);
+    let folder = shards(&[("s.tar", &bytes), ("t.tar", &other)]);
+    outcomes(folder.path())
+}
+
+#[test]
+fn a_damaged_header_costs_its_own_sample_where_the_next_one_is_found() {
+    let outcomes = broken_header(105, b'9');
+    assert_eq!(paths(&outcomes), ["s/a", "s/b", "s/c", "t/d"]);
+    let damaged = error(&outcomes, "s/b");
+    assert_eq!(damaged.kind(), ErrorKind::Malformed);
+    assert!(
+        damaged.message().contains("shard s") && damaged.message().contains("1024"),
+        "{damaged}"
+    );
+    assert_eq!(outcomes["s/c"].as_ref().unwrap().payload, "3");
+}
+
+#[test]
+fn a_header_whose_size_leads_nowhere_ends_the_shard_with_an_error_that_names_its_sample() {
+    for (at, value) in [(126, b'7'), (130, b'x'), (124, 0xff)] {
+        let outcomes = broken_header(at, value);
+        assert_eq!(paths(&outcomes), ["s/a", "s/b", "t/d"]);
+        assert_eq!(error(&outcomes, "s/b").kind(), ErrorKind::Malformed);
+    }
+}
+
+#[test]
+fn a_block_that_is_no_header_ends_the_shard_with_an_error_that_names_it() {
+    let outcomes = broken_header(257, b'x');
     assert_eq!(paths(&outcomes), ["s", "s/a", "t/d"]);
     assert_eq!(error(&outcomes, "s").kind(), ErrorKind::Malformed);
-    assert!(
-        error(&outcomes, "s").message().contains("shard s")
-            && error(&outcomes, "s").message().contains("1024")
+    assert!(error(&outcomes, "s").message().contains("shard s"));
+}
+
+#[test]
+fn a_name_without_its_member_is_an_error() {
+    let long = format!("{}.jpg", "x".repeat(120));
+    let bytes = [
+        member("a.jpg", b"1"),
+        special_member("././@LongLink", long.as_bytes(), b'L', ""),
+    ]
+    .concat();
+    let folder = shards(&[("s.tar", &bytes)]);
+    let outcomes = outcomes(folder.path());
+    assert_eq!(
+        error(&outcomes, &format!("s/{}", "x".repeat(120))).kind(),
+        ErrorKind::Truncated
     );
+    assert!(outcomes["s/a"].is_ok());
 }
 
 #[test]
