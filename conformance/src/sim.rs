@@ -10,11 +10,9 @@ use loader_core::loader::config::Order;
 mod clauses;
 mod drive;
 mod link;
+mod report;
 
-pub use self::{
-    clauses::*,
-    drive::{Report, drive},
-};
+pub use self::{clauses::*, drive::drive, report::Report};
 
 /// A link and the store behind it.
 #[derive(Debug, Clone, Copy, PartialEq)]

@@ -116,7 +116,7 @@ mod mutants {
                     avoid: lane,
                 }),
                 (Defect::CancelsWhatIsNotOut, Arrival::Lost) => {
-                    self.extra.push(Action::Cancel { position })
+                    self.extra.push(Action::Cancel { position });
                 }
                 _ => (),
             }
@@ -160,7 +160,7 @@ mod mutants {
                 (Defect::IssuesTwice, Action::Issue { position: 7, .. })
                     if self.issued.insert(7) =>
                 {
-                    self.extra.push(action)
+                    self.extra.push(action);
                 }
                 (Defect::IssuesBeyondTheEnd, Action::Issue { position, .. })
                     if position + 1 == outlook.positions =>
@@ -190,12 +190,12 @@ mod mutants {
                 }
                 (Defect::IsNotRepeatable, Action::Wait { .. }) => {
                     let call = CALLS.fetch_add(1, Ordering::Relaxed);
-                    if call % 97 == 0 {
+                    if call.is_multiple_of(97) {
                         return Action::Probe { lane: Lane(0) };
                     }
                 }
                 (Defect::LooksAtEverythingInEachCall, Action::Issue { position, .. }) => {
-                    self.out.push(position)
+                    self.out.push(position);
                 }
                 (Defect::IssuesWithoutSamples, _) if outlook.positions == 0 => {
                     return Action::Probe { lane: Lane(0) };

@@ -1,14 +1,6 @@
 //! What failed for a passing reason is asked for again.
 
-use std::{
-    collections::VecDeque,
-    fmt, mem,
-    sync::{
-        Arc, Mutex, PoisonError,
-        atomic::{AtomicU64, Ordering},
-    },
-    time::Duration,
-};
+use std::{collections::VecDeque, fmt, mem, sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use futures_util::{
@@ -18,6 +10,7 @@ use futures_util::{
 use serde::{Deserialize, Serialize};
 use tokio::time::{Instant, sleep};
 
+use self::purse::Purse;
 use super::{meter::Counters, owed::Answers};
 use crate::{
     catalog::{Catalog, Summary},
@@ -26,6 +19,8 @@ use crate::{
     sample::Row,
     store::{Capability, FetchRequest, Fetched, Lane, Store, Targets},
 };
+
+mod purse;
 
 /// How often, how soon and how much is tried again.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -98,55 +93,6 @@ impl Retry {
         let delay = longest.mul_f64(self.purse.fraction());
         let in_time = deadline.is_none_or(|deadline| Instant::now() + delay < deadline);
         (in_time && self.purse.pay()).then_some(delay)
-    }
-}
-
-/// What may be spent on retries, and the dice for the waits.
-#[derive(Debug)]
-struct Purse {
-    /// In thousandths of a retry.
-    saved: Mutex<u64>,
-    most: u64,
-    income: u64,
-    dice: AtomicU64,
-}
-
-const ONE_RETRY: u64 = 1000;
-
-impl Purse {
-    fn new(config: &RetryConfig) -> Self {
-        let most = config.spare_retries.saturating_mul(ONE_RETRY);
-        Self {
-            saved: Mutex::new(most),
-            most,
-            income: config.retries_per_mille,
-            dice: AtomicU64::new(config.seed),
-        }
-    }
-
-    fn earn(&self) {
-        let mut saved = self.saved.lock().unwrap_or_else(PoisonError::into_inner);
-        *saved = saved.saturating_add(self.income).min(self.most);
-    }
-
-    fn pay(&self) -> bool {
-        let mut saved = self.saved.lock().unwrap_or_else(PoisonError::into_inner);
-        let rest = saved.checked_sub(ONE_RETRY);
-        *saved = rest.unwrap_or(*saved);
-        rest.is_some()
-    }
-
-    /// A number from 0 to below 1: `SplitMix64`, whose state is a counter that threads can share without a lock.
-    fn fraction(&self) -> f64 {
-        const STEP: u64 = 0x9e37_79b9_7f4a_7c15;
-        let state = self
-            .dice
-            .fetch_add(STEP, Ordering::Relaxed)
-            .wrapping_add(STEP);
-        let state = (state ^ (state >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let state = (state ^ (state >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        let bits = u32::try_from((state ^ (state >> 31)) >> 32).expect("32 bits are left");
-        f64::from(bits) / (f64::from(u32::MAX) + 1.0)
     }
 }
 
@@ -288,7 +234,10 @@ fn is_transient(fetched: &Fetched) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::atomic::AtomicU32;
+    use std::sync::{
+        Mutex,
+        atomic::{AtomicU32, Ordering},
+    };
 
     use super::*;
     use crate::{
