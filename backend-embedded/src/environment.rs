@@ -4,6 +4,7 @@ use std::{
     collections::HashMap,
     fs::File,
     io,
+    os::unix::fs::MetadataExt,
     path::{Path, PathBuf},
     sync::{Arc, Mutex, OnceLock, PoisonError, Weak},
     thread,
@@ -39,7 +40,6 @@ pub(crate) struct Environment {
     /// The data file, for reading values past the map and for making room.
     file: File,
     access: Access,
-    max_file_bytes: u64,
 }
 
 /// A read transaction with what is needed to read values past the map.
@@ -47,19 +47,19 @@ pub(crate) struct Reading<'a> {
     pub(crate) transaction: RoTxn<'a, WithoutTls>,
     pub(crate) tables: Tables,
     pub(crate) file: &'a File,
-    map: &'a Mapped,
+    shared: &'a Shared<'a>,
 }
 
 impl Reading<'_> {
     /// The place in the file of a value of this transaction that is larger than [`Self::page_bytes`]; `None` for one that
     /// cannot lie there, as a damaged tree may say.
     pub(crate) fn place(&self, value: &[u8]) -> Option<u64> {
-        self.map.place(value, self.file)
+        self.shared.place(value, self.file)
     }
 
     /// Size of a page, bytes: larger values have pages of their own.
     pub(crate) fn page_bytes(&self) -> usize {
-        usize::try_from(self.map.page_bytes()).expect("a page fits into memory")
+        usize::try_from(self.shared.page_bytes()).expect("a page fits into memory")
     }
 }
 
@@ -84,10 +84,13 @@ impl Environment {
             .map_err(|error| from_io(format!("{} cannot be opened", folder.display()), error))?;
         let mut registry = registry().lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(open) = registry.get(&folder).and_then(Weak::upgrade) {
-            if open.process() == std::process::id() {
+            if open.process() != std::process::id() {
+                open.map.leave_behind();
+            } else if open.is_of(&folder) {
                 return Ok(open);
+            } else {
+                open.map.retire();
             }
-            open.map.leave_behind();
         }
         let environment = Arc::new(Self::open(&folder, config, create)?);
         registry.retain(|_, environment| environment.strong_count() > 0);
@@ -113,8 +116,11 @@ impl Environment {
             }
             Err(error) => return Err(from_io("data.mdb cannot be opened", error)),
         };
-        let attempts = [Access::Write, Access::Read, Access::ReadUnlocked];
-        let attempts = &attempts[usize::from(!may_write)..];
+        let attempts: &[Access] = match (create, may_write) {
+            (true, _) => &[Access::Write],
+            (false, true) => &[Access::Write, Access::Read, Access::ReadUnlocked],
+            (false, false) => &[Access::Read, Access::ReadUnlocked],
+        };
         let (map, access) = Self::attempt(folder, attempts, config, file_bytes)?;
         let file = File::options()
             .read(true)
@@ -123,7 +129,8 @@ impl Environment {
         let file = file.map_err(|error| from_io("data.mdb cannot be opened", error))?;
         if access != Access::ReadUnlocked {
             // Slots of processes that were killed would keep old pages alive for ever.
-            map.clear_stale_readers()
+            map.share()
+                .and_then(|shared| shared.clear_stale_readers())
                 .map_err(|error| from_lmdb("stale readers cannot be cleared", error))?;
         }
         let opened = Self {
@@ -131,7 +138,6 @@ impl Environment {
             tables: OnceLock::new(),
             file,
             access,
-            max_file_bytes: config.max_file_bytes,
         };
         opened.open_tables()?;
         Ok(opened)
@@ -170,6 +176,15 @@ impl Environment {
             ErrorKind::PermissionDenied,
             "the store cannot be opened",
         ))
+    }
+
+    /// True while the folder has the file that is open here, and no other under its name.
+    fn is_of(&self, folder: &Path) -> bool {
+        let named = std::fs::metadata(folder.join(DATA_FILE));
+        let (Ok(named), Ok(open)) = (named, self.file.metadata()) else {
+            return false;
+        };
+        (named.dev(), named.ino()) == (open.dev(), open.ino())
     }
 
     /// True where the folder can be written to.
@@ -225,12 +240,12 @@ impl Environment {
     /// Runs `work` inside a read transaction, which is short: a long one keeps every page alive that a writer frees.
     pub(crate) fn read<T>(&self, work: impl FnOnce(&Reading<'_>) -> Result<T>) -> Result<T> {
         let tables = self.known_tables()?;
-        let (_shared, transaction) = self.begin()?;
+        let (shared, transaction) = self.begin()?;
         work(&Reading {
             transaction,
             tables,
             file: &self.file,
-            map: &self.map,
+            shared: &shared,
         })
     }
 
@@ -242,7 +257,10 @@ impl Environment {
                 // A writer of another process has made the file larger than this map.
                 Err(heed::Error::Mdb(MdbError::MapResized)) => self.remap(0)?,
                 Err(heed::Error::Mdb(MdbError::ReadersFull)) if started.elapsed() < PATIENCE => {
-                    let cleared = self.map.clear_stale_readers();
+                    let cleared = self
+                        .map
+                        .share()
+                        .and_then(|shared| shared.clear_stale_readers());
                     cleared.map_err(|error| from_lmdb("stale readers cannot be cleared", error))?;
                     thread::sleep(Duration::from_millis(2));
                 }
@@ -253,31 +271,38 @@ impl Environment {
 
     /// Runs `work` inside a write transaction and commits it; from the start again where the file has to grow first.
     ///
-    /// `bytes` is what the work is going to add, for the error that says that it did not fit.
+    /// `bytes` is what the work is going to add, for the error that says that it did not fit into `limit`.
     pub(crate) fn write<T>(
         &self,
         bytes: u64,
-        mut work: impl FnMut(&mut RwTxn<'_>, Tables) -> heed::Result<T>,
+        limit: u64,
+        mut work: impl FnMut(&mut Writing<'_>) -> heed::Result<T>,
     ) -> Result<T> {
         let tables = self.known_tables()?;
         let mut attempt = || {
-            let (_shared, mut transaction) = self.map.begin_write()?;
-            let done = work(&mut transaction, tables)?;
-            transaction.commit()?;
+            let (shared, transaction) = self.map.begin_write()?;
+            let mut writing = Writing {
+                transaction,
+                tables,
+                shared: &shared,
+                file: &self.file,
+            };
+            let done = work(&mut writing)?;
+            writing.transaction.commit()?;
+            // Should the estimate of the room that it takes have been too low.
+            extend(&self.file, pages_bytes(&shared))?;
             Ok(done)
         };
         loop {
             match attempt() {
-                Ok(done) => return self.cover().map(|()| done),
-                Err(heed::Error::Mdb(MdbError::MapFull)) => self.grow(bytes)?,
+                Ok(done) => return Ok(done),
+                Err(heed::Error::Mdb(MdbError::MapFull)) => self.grow(bytes, limit)?,
                 Err(heed::Error::Mdb(MdbError::MapResized)) => self.remap(0)?,
                 Err(error) => {
                     let error = from_lmdb("the store cannot be written to", error);
-                    let full = error.kind() == ErrorKind::DiskFull;
-                    return Err(if full {
-                        error.hint(format!(
-                            "{bytes} bytes were to be added: make room for them"
-                        ))
+                    let hint = format!("{bytes} bytes were to be added: make room for them");
+                    return Err(if error.kind() == ErrorKind::DiskFull {
+                        error.hint(hint)
                     } else {
                         error
                     });
@@ -286,64 +311,31 @@ impl Environment {
         }
     }
 
-    /// Takes the disk space for `bytes` in `values` values before any is written. Only inside a write transaction.
-    ///
-    /// A full disk shows here, before anything changed. The file is then also at least as long as its pages: LMDB may count
-    /// pages at its end that it never writes, and a file that lacks those could not be told from one that was cut.
-    pub(crate) fn make_room(&self, bytes: u64, values: u64) -> heed::Result<()> {
-        let pages = values * 4 + 32 + bytes / PAGE_BYTES;
-        let target = self.pages_bytes().saturating_add(pages * PAGE_BYTES);
-        self.extend(target.min(self.map.info().map_size as u64))
-    }
-
-    /// Makes the file as long as its pages, should the estimate of [`Self::make_room`] have been too low.
-    fn cover(&self) -> Result<()> {
-        self.extend(self.pages_bytes())
-            .map_err(|error| from_lmdb("data.mdb cannot be extended", error))
-    }
-
-    /// Gives back the space that [`Self::make_room`] took too much: the file ends with its last page, so that any cut shows.
+    /// Gives back the space that was taken too much: the file ends with its last page, so that any cut shows.
     pub(crate) fn trim(&self) -> Result<()> {
-        let failed = |error| from_lmdb("data.mdb cannot be trimmed", error);
-        // Nobody takes room while this transaction is open.
-        let (_shared, _transaction) = self.map.begin_write().map_err(failed)?;
-        self.file
-            .set_len(self.pages_bytes())
-            .map_err(|error| failed(error.into()))
+        let trim = || {
+            // Nobody takes room while this transaction is open.
+            let (shared, _transaction) = self.map.begin_write()?;
+            Ok(self.file.set_len(pages_bytes(&shared))?)
+        };
+        trim().map_err(|error| from_lmdb("data.mdb cannot be trimmed", error))
     }
 
-    fn extend(&self, target: u64) -> heed::Result<()> {
-        let length = self.file.metadata()?.len();
-        if target <= length {
-            return Ok(());
-        }
-        match rustix::fs::fallocate(&self.file, FallocateFlags::empty(), length, target - length) {
-            // File systems that cannot take space in advance still can be extended.
-            Err(rustix::io::Errno::OPNOTSUPP) => Ok(self.file.set_len(target)?),
-            result => Ok(result.map_err(io::Error::from)?),
-        }
-    }
-
-    /// Bytes of all pages up to the last one in use.
-    fn pages_bytes(&self) -> u64 {
-        let last = self.map.info().last_page_number as u64;
-        (last + 1) * self.map.page_bytes()
-    }
-
-    fn grow(&self, bytes: u64) -> Result<()> {
-        let now = self.map.info().map_size as u64;
-        let wanted = self
-            .pages_bytes()
+    fn grow(&self, bytes: u64, limit: u64) -> Result<()> {
+        let failed = |error| from_lmdb("the store cannot grow", error);
+        let (now, used) = {
+            let shared = self.map.share().map_err(failed)?;
+            (shared.info().map_size as u64, pages_bytes(&shared))
+        };
+        let wanted = used
             .saturating_add(bytes)
             .saturating_add(bytes / 4 + MAP_STEP_BYTES);
         let target = wanted
             .max(now.saturating_mul(2))
-            .min(self.max_file_bytes / MAP_STEP_BYTES * MAP_STEP_BYTES);
+            .min(limit / MAP_STEP_BYTES * MAP_STEP_BYTES);
         if target <= now {
-            let message = format!(
-                "{bytes} more bytes do not fit: the store may have {} bytes at most",
-                self.max_file_bytes
-            );
+            let message =
+                format!("{bytes} more bytes do not fit: the store may have {limit} bytes at most");
             return Err(Error::new(ErrorKind::DiskFull, message).hint("raise max_file_bytes"));
         }
         self.remap(map_bytes(target)?)
@@ -358,8 +350,46 @@ impl Environment {
     /// Makes all that was committed survive a crash of the machine.
     pub(crate) fn sync(&self) -> Result<()> {
         self.map
-            .sync()
+            .share()
+            .and_then(|shared| shared.sync())
             .map_err(|error| from_lmdb("the store cannot be synced", error))
+    }
+}
+
+/// A write transaction, and the room that it may take.
+pub(crate) struct Writing<'a> {
+    pub(crate) transaction: RwTxn<'a>,
+    pub(crate) tables: Tables,
+    shared: &'a Shared<'a>,
+    file: &'a File,
+}
+
+impl Writing<'_> {
+    /// Takes the disk space for `bytes` in `values` values before any is written.
+    ///
+    /// A full disk shows here, before anything changed. The file is then also at least as long as its pages: LMDB may count
+    /// pages at its end that it never writes, and a file that lacks those could not be told from one that was cut.
+    pub(crate) fn make_room(&self, bytes: u64, values: u64) -> heed::Result<()> {
+        let pages = values * 4 + 32 + bytes / PAGE_BYTES;
+        let target = pages_bytes(self.shared).saturating_add(pages * PAGE_BYTES);
+        extend(self.file, target.min(self.shared.info().map_size as u64))
+    }
+}
+
+/// Bytes of all pages up to the last one in use.
+fn pages_bytes(shared: &Shared<'_>) -> u64 {
+    (shared.info().last_page_number as u64 + 1) * shared.page_bytes()
+}
+
+fn extend(file: &File, target: u64) -> heed::Result<()> {
+    let length = file.metadata()?.len();
+    if target <= length {
+        return Ok(());
+    }
+    match rustix::fs::fallocate(file, FallocateFlags::empty(), length, target - length) {
+        // File systems that cannot take space in advance still can be extended.
+        Err(rustix::io::Errno::OPNOTSUPP) => Ok(file.set_len(target)?),
+        result => Ok(result.map_err(io::Error::from)?),
     }
 }
 

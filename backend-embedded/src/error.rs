@@ -54,13 +54,14 @@ pub(crate) fn from_io(
     Error::io(message, error)
 }
 
-/// True for errors after which less access may still be had.
+/// True for errors after which less access may still be had: a full disk, too, has no place for a lock file.
 pub(crate) fn is_denied(error: &heed::Error) -> bool {
+    use io::ErrorKind::{PermissionDenied, QuotaExceeded, ReadOnlyFilesystem, StorageFull};
     let heed::Error::Io(error) = error else {
         return false;
     };
     matches!(
         error.kind(),
-        io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem
+        PermissionDenied | ReadOnlyFilesystem | StorageFull | QuotaExceeded
     )
 }

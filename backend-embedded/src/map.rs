@@ -67,8 +67,12 @@ pub(crate) struct Mapped {
     closed: AtomicBool,
 }
 
-/// Keeps the map where it is while a transaction is open.
-pub(crate) type Shared<'a> = RwLockReadGuard<'a, ()>;
+/// Leave to use an environment: while one exists, the map stays where it is and the environment open.
+#[derive(Debug)]
+pub(crate) struct Shared<'a> {
+    map: &'a Mapped,
+    _gate: RwLockReadGuard<'a, ()>,
+}
 
 impl Mapped {
     /// Maps the data file of a folder, which [`crate::meta::Meta`] has found whole or which is new.
@@ -110,13 +114,21 @@ impl Mapped {
         self.process
     }
 
-    fn share(&self) -> heed::Result<Shared<'_>> {
+    /// Leave to use it, for this process only.
+    pub(crate) fn share(&self) -> heed::Result<Shared<'_>> {
         if self.process != process::id() {
-            return Err(heed::Error::Io(std::io::Error::other(
-                "the environment belongs to the process this one was forked from",
-            )));
+            return Err(gone(
+                "the environment belongs to the process that this one was forked from",
+            ));
         }
-        Ok(self.gate.read().unwrap_or_else(PoisonError::into_inner))
+        let gate = self.gate.read().unwrap_or_else(PoisonError::into_inner);
+        if self.closed.load(Ordering::Acquire) {
+            return Err(gone("the folder of the store was replaced by another one"));
+        }
+        Ok(Shared {
+            map: self,
+            _gate: gate,
+        })
     }
 
     /// A read transaction. The guard must outlive it, and everything that was found through it.
@@ -178,52 +190,23 @@ impl Mapped {
             .map(|(payload, meta)| Tables { payload, meta }))
     }
 
-    /// Where the map is, how large, and how many pages are in use.
-    pub(crate) fn info(&self) -> EnvInfo {
-        self.environment.info()
-    }
-
-    /// Size of a page, bytes.
-    pub(crate) fn page_bytes(&self) -> u64 {
-        self.environment.unnamed_database_stat().page_size.into()
-    }
-
-    /// Frees the reader slots of processes that are no more.
-    pub(crate) fn clear_stale_readers(&self) -> heed::Result<usize> {
-        self.environment.clear_stale_readers()
-    }
-
-    /// Makes all that was committed survive a crash of the machine.
-    pub(crate) fn sync(&self) -> heed::Result<()> {
-        self.environment.force_sync()
-    }
-
-    /// Where in `file`, the data file, a value of more than a page lies. It has to be of a transaction that is still open.
-    ///
-    /// `None` for a value that cannot lie there, as a damaged tree may say. Nothing of the value itself is touched.
-    pub(crate) fn place(&self, value: &[u8], file: &File) -> Option<u64> {
-        let address = value.as_ptr().addr();
-        let start = match self.start.load(Ordering::Relaxed) {
-            0 => {
-                let start = learn_start(address, self.page_bytes(), file)?;
-                self.start.store(start, Ordering::Relaxed);
-                start
-            }
-            start => start,
-        };
-        let offset = address.checked_sub(start)?;
-        let end = offset.checked_add(value.len())?;
-        (end <= self.environment.info().map_size).then_some(offset as u64)
-    }
-
     /// Maps the file anew with room for `bytes`; with 0 for what a writer of another process has made it. Waits for the
     /// transactions of this process.
     #[allow(unsafe_code, reason = "LMDB unmaps what transactions may point to")]
     pub(crate) fn resize(&self, bytes: usize) -> heed::Result<()> {
         let _alone = self.gate.write().unwrap_or_else(PoisonError::into_inner);
+        if self.closed.load(Ordering::Acquire) {
+            return Err(gone("the folder of the store was replaced by another one"));
+        }
         self.start.store(0, Ordering::Relaxed);
         // SAFETY: every transaction of this process holds the gate shared, and it is held alone here.
         unsafe { self.environment.resize(bytes) }
+    }
+
+    /// Closes it while others still have it: its folder was replaced, and LMDB opens a path only once. They get errors.
+    pub(crate) fn retire(&self) {
+        let _alone = self.gate.write().unwrap_or_else(PoisonError::into_inner);
+        self.close();
     }
 
     /// Closes the copy of the parent's environment that a forked process inherited, so that it can open its own.
@@ -242,10 +225,55 @@ impl Mapped {
         if self.closed.swap(true, Ordering::AcqRel) {
             return;
         }
-        // SAFETY: the flag lets this happen once. Either `drop` calls it, and nobody else has the environment; or a forked
-        // process, which `share` keeps from using it: its threads that had transactions exist in the parent alone. LMDB
-        // then closes the child's descriptors and map; reader slots it frees only where they are of this process' id.
+        // SAFETY: the flag lets this happen once, and every use of the environment comes after a look at it inside the gate.
+        // `drop` has it alone; `retire` holds the gate alone. In a forked process `share` refuses earlier, by the process'
+        // id, and the threads that had transactions exist in the parent alone; LMDB then closes the child's descriptors
+        // and map, and frees only those reader slots that are of this process' id.
         drop(unsafe { std::ptr::read(&raw const *self.environment) });
+    }
+}
+
+impl Shared<'_> {
+    /// Where the map is, how large, and how many pages are in use.
+    pub(crate) fn info(&self) -> EnvInfo {
+        self.map.environment.info()
+    }
+
+    /// Size of a page, bytes.
+    pub(crate) fn page_bytes(&self) -> u64 {
+        self.map
+            .environment
+            .unnamed_database_stat()
+            .page_size
+            .into()
+    }
+
+    /// Frees the reader slots of processes that are no more.
+    pub(crate) fn clear_stale_readers(&self) -> heed::Result<usize> {
+        self.map.environment.clear_stale_readers()
+    }
+
+    /// Makes all that was committed survive a crash of the machine.
+    pub(crate) fn sync(&self) -> heed::Result<()> {
+        self.map.environment.force_sync()
+    }
+
+    /// Where in `file`, the data file, a value of more than a page lies. It has to be of a transaction that is still open.
+    ///
+    /// `None` for a value that cannot lie there, as a damaged tree may say. Nothing of the value itself is touched.
+    pub(crate) fn place(&self, value: &[u8], file: &File) -> Option<u64> {
+        let address = value.as_ptr().addr();
+        let start = match self.map.start.load(Ordering::Relaxed) {
+            0 => {
+                let start = learn_start(address, self.page_bytes(), file)?;
+                self.map.start.store(start, Ordering::Relaxed);
+                start
+            }
+            start => start,
+        };
+        let offset = address.checked_sub(start)?;
+        let end = offset.checked_add(value.len())?;
+        (end <= self.map.environment.info().map_size).then_some(offset as u64)
     }
 }
 
@@ -268,6 +296,10 @@ fn learn_start(value: usize, page_bytes: u64, file: &File) -> Option<usize> {
     file.read_exact_at(&mut same, offset).ok()?;
     let start = page.checked_sub(usize::try_from(offset).ok()?)?;
     (same == header).then_some(start)
+}
+
+fn gone(why: &'static str) -> heed::Error {
+    heed::Error::Io(std::io::Error::other(why))
 }
 
 impl Drop for Mapped {

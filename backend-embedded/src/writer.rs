@@ -74,17 +74,20 @@ impl EmbeddedWriter {
             ));
         }
         environment.create_tables()?;
-        environment
-            .write(0, |transaction, tables| {
-                match tables.meta.get(transaction, FORMAT_KEY)? {
-                    Some(json) => Ok(manifest::parse::<Start>(json).map(|_| ())),
-                    None => tables
-                        .meta
-                        .put(transaction, FORMAT_KEY, &manifest::to_json(&Start::new()))
-                        .map(Ok),
-                }
-            })?
-            .map_err(|error| error.in_store(&name))?;
+        let format = environment.write(0, config.max_file_bytes, |writing| {
+            let table = writing.tables.meta;
+            if let Some(json) = table.get(&writing.transaction, FORMAT_KEY)? {
+                return Ok(manifest::parse::<Start>(json).map(|_| ()));
+            }
+            table
+                .put(
+                    &mut writing.transaction,
+                    FORMAT_KEY,
+                    &manifest::to_json(&Start::new()),
+                )
+                .map(Ok)
+        })?;
+        format?;
         let record = read_record(&environment)?;
         folder::clear_indexes(folder, record.as_ref().map(|record| record.index.as_str()))?;
         let shared = Shared {
@@ -125,9 +128,9 @@ impl Shared {
         let environment = self.environment()?;
         let limit = self.config.payload_limit();
         let group = Group::new(samples);
-        let written = self
-            .queue
-            .run(&group, |batch| write_batch(environment, batch, limit))?;
+        let written = self.queue.run(&group, |batch| {
+            write_batch(environment, batch, &self.config)
+        })?;
         let put = |(row, written): (&Row, bool)| {
             if row.nbytes > limit {
                 let message = format!("{} bytes where at most {limit} can be stored", row.nbytes);
@@ -164,8 +167,9 @@ impl Shared {
         let index = index::from_manifest(manifest)?;
         let record = folder::write_index(&self.folder, &index)?;
         let json = manifest::to_json(&record);
-        environment.write(json.len() as u64, |transaction, tables| {
-            tables.meta.put(transaction, MANIFEST_KEY, &json)
+        environment.write(json.len() as u64, self.config.max_file_bytes, |writing| {
+            let table = writing.tables.meta;
+            table.put(&mut writing.transaction, MANIFEST_KEY, &json)
         })?;
         environment.trim()?;
         environment.sync()?;
@@ -180,17 +184,19 @@ impl Shared {
 fn write_batch(
     environment: &Environment,
     batch: &[Arc<Group>],
-    limit: u64,
+    config: &EmbeddedConfig,
 ) -> Result<Vec<Vec<bool>>> {
+    let limit = config.payload_limit();
     let rows = || batch.iter().flat_map(|group| &group.rows);
     let bytes = rows()
         .filter(|row| row.nbytes <= limit)
         .map(|row| row.nbytes)
         .sum();
-    environment.write(bytes, |transaction, tables| {
+    environment.write(bytes, config.max_file_bytes, |writing| {
+        let payload = writing.tables.payload;
         let mut added = HashSet::new();
         let mut is_missing = |row: &Row| -> heed::Result<bool> {
-            let present = tables.payload.get(transaction, &row.key.0)?;
+            let present = payload.get(&writing.transaction, &row.key.0)?;
             // A payload under the name of its content is that content, unless it is not whole.
             let is_new = present.is_none_or(|present| present.len() as u64 != row.nbytes);
             Ok(row.nbytes <= limit && is_new && added.insert(row.key))
@@ -201,14 +207,12 @@ fn write_batch(
             (bytes + row.nbytes, values + 1)
         });
         if values > 0 {
-            environment.make_room(bytes, values)?;
+            writing.make_room(bytes, values)?;
         }
         let samples = batch.iter().flat_map(|group| &group.samples);
         for ((row, sample), missing) in rows().zip(samples).zip(&missing) {
             if *missing {
-                tables
-                    .payload
-                    .put(transaction, &row.key.0, &sample.payload)?;
+                payload.put(&mut writing.transaction, &row.key.0, &sample.payload)?;
             }
         }
         let mut missing = missing.into_iter();

@@ -41,6 +41,39 @@ fn one_process_may_open_a_store_many_times() {
 }
 
 #[test]
+fn a_folder_that_was_replaced_is_opened_anew() {
+    let (_folder, place) = place();
+    let runtime = runtime();
+    store(&runtime, &place, &samples(10));
+    let before = open(&place);
+    fs::remove_dir_all(&place).unwrap();
+    store(&runtime, &place, &samples(15));
+    assert_has(&runtime, &open(&place), &samples(15));
+    for fetched in fetch(&runtime, &before, vec![0, 1]) {
+        let error = fetched.outcome.unwrap_err();
+        assert!(error.to_string().contains("replaced"), "{error}");
+    }
+    drop(before);
+    assert_has(&runtime, &open(&place), &samples(15));
+}
+
+#[test]
+fn a_limit_of_a_writer_holds_where_a_reader_came_first() {
+    let (_folder, place) = place();
+    let runtime = runtime();
+    store(&runtime, &place, &samples(10));
+    let _reader = open(&place);
+    let mut config = EmbeddedConfig::default();
+    config.max_file_bytes = 1 << 20;
+    let writer = EmbeddedWriter::open_or_create(&place, config).unwrap();
+    let large = (0..20).map(|number| sized(number, 1_000_000)).collect();
+    assert_eq!(
+        runtime.block_on(writer.put(large)).unwrap_err().kind(),
+        ErrorKind::DiskFull
+    );
+}
+
+#[test]
 fn a_second_writer_is_told_that_there_is_one() {
     let (_folder, place) = place();
     let first = writer(&place);
