@@ -97,3 +97,25 @@ pub(crate) fn nanoseconds(metadata: &Metadata) -> i64 {
         Err(before) => i64::try_from(before.duration().as_nanos()).map_or(i64::MIN, |nanos| -nanos),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_the_system_says_is_told_apart() {
+        let kind = |errno: Errno| {
+            reading(
+                Path::new("a.jpg"),
+                io::Error::from_raw_os_error(errno.raw_os_error()),
+            )
+            .kind()
+        };
+        assert_eq!(kind(Errno::NOENT), ErrorKind::Vanished);
+        assert_eq!(kind(Errno::LOOP), ErrorKind::Vanished);
+        assert_eq!(kind(Errno::ACCESS), ErrorKind::PermissionDenied);
+        assert_eq!(kind(Errno::SPIPE), ErrorKind::Changed);
+        assert_eq!(kind(Errno::MFILE), ErrorKind::Overloaded);
+        assert_eq!(kind(Errno::IO), ErrorKind::Io);
+    }
+}

@@ -3,10 +3,12 @@
 use std::{ops::Range, sync::Arc};
 
 use bytes::Bytes;
-use loader_core::{Catalog, Part, Result, Sample, SampleKey, SamplePath};
+use loader_core::{
+    Catalog, Part, Result, Sample, SampleKey, SamplePath, Summary, identity::FingerprintHasher,
+};
 
 use crate::{
-    files::FileCatalog,
+    files::{FileCatalog, index},
     tars::{OpenShards, TarCatalog},
 };
 
@@ -50,6 +52,27 @@ impl Rows {
         match self {
             Self::Files(catalog) => catalog.path(row).into(),
             Self::Tars(catalog, _) => catalog.path(row).into(),
+        }
+    }
+
+    /// What the rows are together. No row is built for it: a listing may have millions.
+    pub(crate) fn summary(&self, classes: Vec<String>) -> Summary {
+        let mut hasher = FingerprintHasher::default();
+        let mut bytes: u64 = 0;
+        for row in 0..index(self.len()) {
+            let (path, nbytes) = match self {
+                Self::Files(catalog) => (catalog.path(row), catalog.nbytes(row as u64)),
+                Self::Tars(catalog, _) => (catalog.path(row), catalog.payload_bytes(row)),
+            };
+            hasher.row(path, nbytes, self.label(row));
+            bytes = bytes.saturating_add(nbytes);
+        }
+        Summary {
+            fingerprint: hasher.finish(),
+            samples: self.len(),
+            bytes,
+            classes: classes.into(),
+            fields: Arc::default(),
         }
     }
 

@@ -101,11 +101,7 @@ impl FolderStore {
                         .hint("ingest it: farhaul ingest SOURCE --to embedded:PATH"));
                 }
             };
-        let summary = Manifest {
-            classes: classes.into(),
-            catalog: rows.catalog(),
-        }
-        .summary();
+        let summary = rows.summary(classes);
         let inner = Inner {
             path: path.to_owned(),
             layout,

@@ -112,6 +112,13 @@ fn outside_a_runtime_every_target_has_a_typed_error() {
 }
 
 #[test]
+fn the_summary_is_that_of_its_manifest() {
+    let folder = shard(7);
+    let store = open(folder.path());
+    assert_eq!(store.summary(), store.manifest().summary());
+}
+
+#[test]
 fn the_uri_survives_odd_paths() {
     let folder = tempdir().unwrap();
     let path = folder.path().join("50% of a?b#c");
