@@ -2,7 +2,7 @@
 
 use std::{
     fs::{self, File},
-    io,
+    io::{self, BufReader},
     os::unix::{ffi::OsStrExt, fs::FileExt},
     path::{Path, PathBuf},
 };
@@ -201,16 +201,14 @@ fn is_mds(folder: &Path) -> Result<bool> {
         _shards: Vec<serde::de::IgnoredAny>,
     }
     let path = folder.join("index.json");
-    match fs::read(&path) {
-        Ok(bytes) => Ok(serde_json::from_slice::<Index>(&bytes).is_ok()),
-        Err(error)
-            if matches!(
-                error.kind(),
-                io::ErrorKind::NotFound | io::ErrorKind::IsADirectory
-            ) =>
-        {
-            Ok(false)
-        }
+    // Anything but a file would be no index, and a pipe would never end.
+    if !fs::metadata(&path).is_ok_and(|metadata| metadata.is_file()) {
+        return Ok(false);
+    }
+    match File::open(&path) {
+        // Nothing of it is kept, however large it is.
+        Ok(file) => Ok(serde_json::from_reader::<_, Index>(BufReader::new(file)).is_ok()),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
         Err(error) => Err(failure::listing("cannot read", &path, error)),
     }
 }

@@ -13,6 +13,7 @@ mod files;
 mod layout;
 mod mds;
 mod names;
+mod open_files;
 mod paths;
 mod pattern;
 mod read;

@@ -12,25 +12,31 @@ use loader_core::{Error, ErrorKind, NewSample, Result, identity::display_bytes};
 use serde::Deserialize;
 
 use self::column::Columns;
-use crate::{failure, read, source::Jobs};
+use crate::{failure, open_files::OpenFiles, read, source::Jobs};
 
 mod column;
 
-/// Largest index and largest shard header that is read, bytes.
-const LARGEST_HEADER: u64 = 64 << 20;
+/// Largest index that is read, bytes: a shard takes under 1000 of them.
+const LARGEST_INDEX: u64 = 512 << 20;
+
+/// Largest description of columns that is read, bytes.
+const LARGEST_HEADER: u64 = 1 << 20;
+
+/// Shards kept open.
+const OPEN_SHARDS: usize = 16;
 
 /// The samples of a set, numbered over its shards; the number as text is a sample's path.
 #[derive(Debug)]
 pub(crate) struct MdsSet {
     shards: Vec<MdsShard>,
     samples: usize,
+    open: OpenFiles,
     max_sample_bytes: u64,
 }
 
 #[derive(Debug)]
 struct MdsShard {
     path: PathBuf,
-    file: File,
     nbytes: u64,
     modified: i64,
     /// The set's number of its first sample, and how many it has.
@@ -82,7 +88,7 @@ impl MdsSet {
         let path = folder.join("index.json");
         let failed = |error| failure::listing("cannot read", &path, error);
         let nbytes = fs::metadata(&path).map_err(failed)?.len();
-        if nbytes > LARGEST_HEADER {
+        if nbytes > LARGEST_INDEX {
             return Err(Error::new(
                 ErrorKind::TooLarge,
                 format!("{} has {nbytes} bytes", failure::shown(&path)),
@@ -107,6 +113,7 @@ impl MdsSet {
         let mut set = Self {
             shards: Vec::new(),
             samples: 0,
+            open: OpenFiles::new(OPEN_SHARDS),
             max_sample_bytes,
         };
         for shard in &index.shards {
@@ -117,9 +124,9 @@ impl MdsSet {
         Ok(set)
     }
 
-    fn shard(&self, job: usize) -> &MdsShard {
+    fn shard(&self, job: usize) -> usize {
         // Shards without samples share their first number with the next one, which is the last that begins there.
-        &self.shards[self.shards.partition_point(|shard| shard.first <= job) - 1]
+        self.shards.partition_point(|shard| shard.first <= job) - 1
     }
 }
 
@@ -129,15 +136,20 @@ impl Jobs for MdsSet {
     }
 
     fn nbytes(&self, job: usize) -> u64 {
-        let shard = self.shard(job);
+        let shard = &self.shards[self.shard(job)];
         shard.nbytes / shard.samples.max(1) as u64
     }
 
     fn read(&self, job: usize) -> Result<NewSample> {
-        let shard = self.shard(job);
-        shard
-            .read(job, self.max_sample_bytes)
-            .map_err(|error| error.at(job.to_string()))
+        let number = self.shard(job);
+        let shard = &self.shards[number];
+        let read = || {
+            let file = self
+                .open
+                .file(number, &shard.path, shard.nbytes, shard.modified)?;
+            shard.read(job, self.max_sample_bytes, &file)
+        };
+        read().map_err(|error| error.at(job.to_string()))
     }
 }
 
@@ -197,7 +209,6 @@ impl MdsShard {
         )?;
         let mut shard = Self {
             path,
-            file,
             nbytes: metadata.len(),
             modified: failure::nanoseconds(&metadata),
             first,
@@ -205,12 +216,12 @@ impl MdsShard {
             start: 0,
             columns,
         };
-        shard.start = shard.check_header(index)?;
+        shard.start = shard.check_header(index, &file)?;
         Ok(shard)
     }
 
     /// Where the samples begin.
-    fn check_header(&self, index: &IndexShard) -> Result<u64> {
+    fn check_header(&self, index: &IndexShard, file: &File) -> Result<u64> {
         let shown = failure::shown(&self.path);
         let wrong =
             |message: String| Error::new(ErrorKind::Malformed, format!("{shown} {message}"));
@@ -222,7 +233,7 @@ impl MdsShard {
             _ => failure::listing("cannot read", &self.path, error),
         };
         let mut count = [0; 4];
-        self.file.read_exact_at(&mut count, 0).map_err(failed)?;
+        file.read_exact_at(&mut count, 0).map_err(failed)?;
         let count = u32::from_le_bytes(count);
         if count != index.samples {
             return Err(wrong(format!(
@@ -238,7 +249,7 @@ impl MdsShard {
             ));
         }
         let mut start = [0; 4];
-        self.file.read_exact_at(&mut start, 4).map_err(failed)?;
+        file.read_exact_at(&mut start, 4).map_err(failed)?;
         let start = u64::from(u32::from_le_bytes(start));
         let description = start
             .checked_sub(table)
@@ -249,7 +260,7 @@ impl MdsShard {
             ))
         })?;
         let mut json = vec![0; usize::try_from(description).unwrap_or(0)];
-        self.file.read_exact_at(&mut json, table).map_err(failed)?;
+        file.read_exact_at(&mut json, table).map_err(failed)?;
         let description: Description = serde_json::from_slice(&json).map_err(|error| {
             wrong("does not describe its columns before its first sample".to_owned())
                 .caused_by(error)
@@ -260,13 +271,12 @@ impl MdsShard {
         Ok(start)
     }
 
-    fn read(&self, job: usize, limit: u64) -> Result<NewSample> {
+    fn read(&self, job: usize, limit: u64, file: &File) -> Result<NewSample> {
         let shown = failure::shown(&self.path);
         let failed = |error| failure::reading(&self.path, error);
         let mut pair = [0; 8];
         let number = (job - self.first) as u64;
-        self.file
-            .read_exact_at(&mut pair, 4 + 4 * number)
+        file.read_exact_at(&mut pair, 4 + 4 * number)
             .map_err(failed)?;
         let [first, second] = [&pair[..4], &pair[4..]]
             .map(|bytes| u64::from(u32::from_le_bytes(bytes.try_into().expect("4 bytes"))));
@@ -284,8 +294,8 @@ impl MdsShard {
         }
         let mut bytes = read::buffer(second - first, limit)?;
         let nbytes = usize::try_from(second - first).unwrap_or(usize::MAX);
-        read::append(&self.file, first, nbytes, &mut bytes).map_err(failed)?;
-        read::check_unchanged(&self.file, &self.path, self.nbytes, self.modified)?;
+        read::append(file, first, nbytes, &mut bytes).map_err(failed)?;
+        read::check_unchanged(file, &self.path, self.nbytes, self.modified)?;
         self.columns
             .sample(job.to_string().into(), &Bytes::from(bytes))
     }

@@ -9,14 +9,15 @@ use loader_core::{
 
 use crate::{
     files::{FileCatalog, index},
-    tars::{OpenShards, TarCatalog},
+    open_files::OpenFiles,
+    tars::TarCatalog,
 };
 
 /// Rows and how their bytes are read.
 #[derive(Debug, Clone)]
 pub(crate) enum Rows {
     Files(Arc<FileCatalog>),
-    Tars(Arc<TarCatalog>, Arc<OpenShards>),
+    Tars(Arc<TarCatalog>, Arc<OpenFiles>),
 }
 
 impl Rows {

@@ -8,8 +8,9 @@ use crate::{
     config::{SourceConfig, SourceFormat},
     layout::{self, Listing},
     mds::MdsSet,
+    open_files::OpenFiles,
     rows::Rows,
-    tars::{OpenShards, TarCatalog},
+    tars::TarCatalog,
 };
 
 mod ahead;
@@ -54,7 +55,7 @@ fn open_quietly(
         Listing::Tars(listing) => {
             let catalog = Arc::new(listing.catalog);
             let (order, compressed) = by_compression(&catalog);
-            let open = Arc::new(OpenShards::new(config.read_threads.max(1) * 4));
+            let open = Arc::new(OpenFiles::new(config.read_threads.max(1) * 4));
             let jobs = RowJobs {
                 rows: Rows::Tars(Arc::clone(&catalog), open),
                 order,

@@ -22,8 +22,8 @@ use crate::{
     failure, fetch,
     files::index,
     layout::{self, Layout, Listing},
+    open_files::OpenFiles,
     rows::Rows,
-    tars::OpenShards,
 };
 
 /// Rows in one group of [`Store::metadata`].
@@ -82,7 +82,7 @@ impl FolderStore {
                 Listing::Tars(listing) => {
                     let rows = Rows::Tars(
                         Arc::new(listing.catalog),
-                        Arc::new(OpenShards::new(config.open_shards)),
+                        Arc::new(OpenFiles::new(config.open_shards)),
                     );
                     (
                         Layout::WebDataset,

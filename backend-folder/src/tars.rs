@@ -10,6 +10,7 @@ use loader_core::{
 use crate::{
     failure::{self, Problem},
     files::index,
+    open_files::OpenFiles,
     paths::PathTable,
     read,
     tar::header::BLOCK,
@@ -18,10 +19,9 @@ use crate::{
 mod links;
 mod merge;
 mod names;
-mod open;
 mod scan;
 
-pub(crate) use self::{merge::list, names::Names, open::OpenShards};
+pub(crate) use self::{merge::list, names::Names};
 use crate::tar::sparse::Segment;
 
 /// One tar of the set.
@@ -165,13 +165,13 @@ impl TarCatalog {
         &self,
         row: usize,
         wanted: Option<&[String]>,
-        open: &OpenShards,
+        open: &OpenFiles,
     ) -> Result<(Arc<[Part]>, Bytes)> {
         if let Some(error) = self.problem(row) {
             return Err(error);
         }
         let shard = &self.shards[self.shard(row)];
-        let file = open.shard(self.shard(row), shard)?;
+        let file = open.file(self.shard(row), &shard.path, shard.nbytes, shard.modified)?;
         let is_wanted = |record: &PartRecord| {
             let name = &self.names.name(record.name()).text;
             wanted.is_none_or(|wanted| {

@@ -253,12 +253,47 @@ fn mds_shard(rows: &[(&[u8], i64)]) -> Vec<u8> {
 }
 
 fn mds_index(name: &str, samples: usize) -> String {
-    let file = json!({"basename": name, "bytes": 0, "hashes": {}});
-    let shard = json!({
-        "column_encodings": ["jpeg", "int"], "column_names": ["image", "label"], "column_sizes": [null, 8], "compression": null,
-        "format": "mds", "hashes": [], "raw_data": file, "samples": samples, "size_limit": 67_108_864, "version": 2, "zip_data": null
-    });
-    json!({"version": 2, "shards": [shard]}).to_string()
+    mds_index_of(&[(name.to_owned(), samples)])
+}
+
+fn mds_index_of(shards: &[(String, usize)]) -> String {
+    let shard = |(name, samples): &(String, usize)| {
+        let file = json!({"basename": name, "bytes": 0, "hashes": {}});
+        json!({
+            "column_encodings": ["jpeg", "int"], "column_names": ["image", "label"], "column_sizes": [null, 8], "compression": null,
+            "format": "mds", "hashes": [], "raw_data": file, "samples": samples, "size_limit": 67_108_864, "version": 2, "zip_data": null
+        })
+    };
+    json!({"version": 2, "shards": shards.iter().map(shard).collect::<Vec<_>>()}).to_string()
+}
+
+#[test]
+fn more_mds_shards_than_are_kept_open_are_read_and_empty_ones_too() {
+    let folder = tempdir().unwrap();
+    let mut shards = Vec::new();
+    for number in 0..40_usize {
+        let name = format!("shard.{number:05}.mds");
+        let label = i64::try_from(number).unwrap();
+        let image = [7, u8::try_from(number).unwrap()];
+        let rows: Vec<(&[u8], i64)> = vec![(&image, label); number % 3];
+        write(folder.path(), &name, &mds_shard(&rows));
+        shards.push((name, rows.len()));
+    }
+    write(
+        folder.path(),
+        "index.json",
+        mds_index_of(&shards).as_bytes(),
+    );
+    let (outcomes, _) = read_source(folder.path());
+    let labels = shards
+        .iter()
+        .zip(0..)
+        .flat_map(|((_, samples), label)| vec![label; *samples]);
+    for (number, label) in labels.enumerate() {
+        let sample = outcomes[&number.to_string()].as_ref().unwrap();
+        assert_eq!((sample.label, i64::from(sample.payload[1])), (label, label));
+    }
+    assert_eq!(outcomes.len(), 39);
 }
 
 fn mds_error(folder: &Path) -> Error {

@@ -1,19 +1,19 @@
-//! Open shards, shared by all readers: reads name their offset, so one open file serves any number of threads.
+//! Open archives, shared by all readers: reads name their offset, so one open file serves any number of threads.
 
 use std::{
     collections::HashMap,
     fs::File,
+    path::Path,
     sync::{Arc, Mutex, PoisonError},
 };
 
 use loader_core::Result;
 
-use super::Shard;
 use crate::read;
 
-/// The shards used last.
+/// The files used last.
 #[derive(Debug)]
-pub(crate) struct OpenShards {
+pub(crate) struct OpenFiles {
     state: Mutex<State>,
     most: usize,
 }
@@ -24,7 +24,7 @@ struct State {
     uses: u64,
 }
 
-impl OpenShards {
+impl OpenFiles {
     pub(crate) fn new(most: usize) -> Self {
         Self {
             state: Mutex::default(),
@@ -32,14 +32,23 @@ impl OpenShards {
         }
     }
 
-    /// An open shard that was what the listing says when it was opened.
-    pub(crate) fn shard(&self, number: usize, shard: &Shard) -> Result<Arc<File>> {
+    /// An open file, by its number in a listing, that was what the listing says when it was opened.
+    ///
+    /// # Errors
+    /// `Vanished`, `Changed`, or what the operating system says.
+    pub(crate) fn file(
+        &self,
+        number: usize,
+        path: &Path,
+        nbytes: u64,
+        modified: i64,
+    ) -> Result<Arc<File>> {
         if let Some(file) = self.known(number) {
             return Ok(file);
         }
-        // Outside the lock: opening a file far away takes its time. Two threads may open one shard; one of them wins.
-        let file = Arc::new(read::open(&shard.path)?);
-        read::check_unchanged(&file, &shard.path, shard.nbytes, shard.modified)?;
+        // Outside the lock: opening a file far away takes its time. Two threads may open one; one of them wins.
+        let file = Arc::new(read::open(path)?);
+        read::check_unchanged(&file, path, nbytes, modified)?;
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         if state.files.len() >= self.most {
             let oldest = state
