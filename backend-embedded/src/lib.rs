@@ -15,7 +15,7 @@ mod writer;
 
 pub use config::EmbeddedConfig;
 pub use manifest::{MAGIC, VERSION};
-pub use store::EmbeddedStore;
+pub use store::{EmbeddedStore, is_store};
 pub use writer::EmbeddedWriter;
 
 /// The scheme of this store's URIs.

@@ -61,7 +61,7 @@ impl EmbeddedStore {
     }
 
     fn open_named(folder: &Path, config: EmbeddedConfig, name: String) -> Result<Self> {
-        if !folder.join(folder::DATA_FILE).exists() {
+        if !is_store(folder) {
             let error = Error::new(
                 ErrorKind::NotFound,
                 "there is no embedded store in this folder",
@@ -115,6 +115,11 @@ pub(crate) fn read_record(environment: &Environment) -> Result<Option<Record>> {
             json.map_err(|error| crate::error::from_lmdb("the manifest cannot be read", error))?;
         json.map(manifest::parse).transpose()
     })
+}
+
+/// True where a folder looks like an embedded store; what is in it shows at opening.
+pub fn is_store(folder: &Path) -> bool {
+    folder.join(folder::DATA_FILE).is_file()
 }
 
 /// The URI of a folder.
