@@ -243,8 +243,9 @@ pub fn run(clause: impl Future<Output = ()>) {
     runtime.shutdown_timeout(Duration::from_secs(1));
 }
 
-/// Turns the clauses of a suite into test functions; used by the suites' own macros.
-#[doc(hidden)]
+/// Makes tests of some clauses of a suite, for subjects to which not all of them apply; the suites' own macros use it too.
+///
+/// The arguments are the suite's module, what makes its subjects, and the names of the clauses.
 #[macro_export]
 macro_rules! clauses {
     ($suite:ident, $subjects:expr, [$($clause:ident),* $(,)?]) => {
