@@ -5,6 +5,7 @@
 
 use std::env::consts::{DLL_PREFIX, DLL_SUFFIX};
 use std::fs;
+use std::io;
 use std::path::Path;
 
 use crate::places;
@@ -48,19 +49,84 @@ pub(crate) fn build(profile: Profile) -> Result<()> {
     install(&built)
 }
 
-/// Copies the library beside the Python sources and names these in the environment.
+/// Copies the package and the library into the environment. Nothing is left among the sources, where a build of another
+/// profile or target folder would be taken for this one.
 fn install(built: &Path) -> Result<()> {
-    let sources = places::root().join("bindings-py/python");
-    let module = sources.join("farhaul/_farhaul.abi3.so");
-    // A new file, never the old one's bytes: a running interpreter may have that one mapped.
-    let _ = fs::remove_file(&module);
-    fs::copy(built, &module)
-        .map_err(|error| format!("{} to {}: {error}", built.display(), module.display()))?;
     let site = Run::new(places::venv_program("python"))
         .arg("-c")
         .arg("import sysconfig; print(sysconfig.get_path('purelib'))")
         .read()?;
-    let link = Path::new(site.trim()).join("farhaul.pth");
-    fs::write(&link, format!("{}\n", sources.display()))
-        .map_err(|error| format!("{}: {error}", link.display()))
+    let package = Path::new(site.trim()).join("farhaul");
+    copy_package(
+        &places::root().join("bindings-py/python/farhaul"),
+        built,
+        &package,
+    )
+    .map_err(|error| format!("{} could not be made: {error}", package.display()))
+}
+
+/// Makes `package` anew from the Python sources in `sources` and the library `built`.
+fn copy_package(sources: &Path, built: &Path, package: &Path) -> io::Result<()> {
+    if package.exists() {
+        // A running interpreter keeps the files that it has mapped: they are removed, never written over.
+        fs::remove_dir_all(package)?;
+    }
+    fs::create_dir_all(package)?;
+    for entry in fs::read_dir(sources)? {
+        let path = entry?.path();
+        let name = path.file_name().expect("an entry of a folder has a name");
+        let extension = path.extension().and_then(|extension| extension.to_str());
+        if matches!(extension, Some("py" | "pyi" | "typed")) {
+            fs::copy(&path, package.join(name))?;
+        }
+    }
+    fs::copy(built, package.join("_farhaul.abi3.so"))?;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_package_holds_the_sources_of_today_and_the_library_just_built() {
+        let folder = std::env::temp_dir().join(format!("farhaul-package-{}", std::process::id()));
+        let (sources, package, built) = (
+            folder.join("sources"),
+            folder.join("package"),
+            folder.join("built"),
+        );
+        fs::create_dir_all(&sources).unwrap();
+        fs::create_dir_all(&package).unwrap();
+        for name in [
+            "__init__.py",
+            "_farhaul.pyi",
+            "py.typed",
+            "_farhaul.abi3.so",
+        ] {
+            fs::write(sources.join(name), "in the tree").unwrap();
+        }
+        fs::write(package.join("gone.py"), "of yesterday").unwrap();
+        fs::write(&built, "built").unwrap();
+        copy_package(&sources, &built, &package).unwrap();
+        let mut names: Vec<_> = fs::read_dir(&package)
+            .unwrap()
+            .map(|entry| entry.unwrap().file_name())
+            .collect();
+        names.sort();
+        assert_eq!(
+            names,
+            [
+                "__init__.py",
+                "_farhaul.abi3.so",
+                "_farhaul.pyi",
+                "py.typed"
+            ]
+        );
+        assert_eq!(
+            fs::read_to_string(package.join("_farhaul.abi3.so")).unwrap(),
+            "built"
+        );
+        fs::remove_dir_all(&folder).unwrap();
+    }
 }
