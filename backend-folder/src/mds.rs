@@ -15,6 +15,7 @@ use self::column::Columns;
 use crate::{failure, open_files::OpenFiles, read, source::Jobs};
 
 mod column;
+mod encoding;
 
 /// Largest index that is read, bytes: a shard takes under 1000 of them.
 const LARGEST_INDEX: u64 = 512 << 20;

@@ -273,3 +273,39 @@ fn payloads_are_read_byte_for_byte_whatever_the_order_of_their_sizes() {
     assert_eq!(part(sample, "txt"), "t");
     assert_eq!(part(sample, "webp"), large[..9000]);
 }
+
+#[test]
+fn long_targets_of_links_are_read_in_both_dialects() {
+    let folder = "a_rather_long_folder_name/".repeat(6);
+    let target = format!("{folder}a.jpg");
+    let record = format!(" linkpath={target}\n");
+    let record = format!("{}{record}", record.len() + 3);
+    let bytes = [
+        special_member("././@LongLink", format!("{target}\0").as_bytes(), b'L', ""),
+        member("cut", b"bytes"),
+        special_member("././@LongLink", format!("{target}\0").as_bytes(), b'K', ""),
+        special_member("gnu.jpg", b"", b'1', "cut"),
+        special_member("x", record.as_bytes(), b'x', ""),
+        special_member("pax.jpg", b"", b'1', "cut"),
+    ];
+    let set = shards(&[("s.tar", &bytes.concat())]);
+    let outcomes = outcomes(set.path());
+    assert_eq!(outcomes.len(), 3);
+    for outcome in outcomes.values() {
+        assert_eq!(outcome.as_ref().unwrap().payload, "bytes");
+    }
+}
+
+#[test]
+fn old_headers_without_a_mark_are_read() {
+    let mut bytes = tar(&[("a.jpg", b"bytes"), ("a.cls", b"3")]);
+    for header in [0, 1024] {
+        let block = &mut bytes[header..header + 512];
+        block[257..265].fill(0);
+        block[148..156].fill(b' ');
+        let sum: u32 = block.iter().map(|byte| u32::from(*byte)).sum();
+        block[148..156].copy_from_slice(format!("{sum:06o}\0 ").as_bytes());
+    }
+    let folder = shards(&[("s.tar", &bytes)]);
+    assert_eq!(outcomes(folder.path())["s/a"].as_ref().unwrap().label, 3);
+}

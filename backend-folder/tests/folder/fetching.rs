@@ -130,3 +130,48 @@ fn the_uri_survives_odd_paths() {
     );
     assert!(store.to_string().starts_with("folder:/"));
 }
+
+#[test]
+fn bytes_written_during_a_read_are_never_delivered() {
+    let folder = tempdir().unwrap();
+    let old = vec![1; 300_000];
+    for number in 0..8 {
+        write(folder.path(), &format!("c/{number}.jpg"), &old);
+    }
+    let store = open(folder.path());
+    let fingerprint = store.summary().fingerprint;
+    // The clock of a file system ticks every few milliseconds: what is written in the same tick cannot be told apart.
+    thread::sleep(Duration::from_millis(30));
+    let runtime = runtime();
+    let (mut whole, mut changed) = (0, 0);
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            for number in (0..8).rev() {
+                thread::sleep(Duration::from_millis(5));
+                let file = fs::File::options()
+                    .write(true)
+                    .open(folder.path().join(format!("c/{number}.jpg")))
+                    .unwrap();
+                std::os::unix::fs::FileExt::write_all_at(&file, &vec![2; 300_000], 0).unwrap();
+            }
+        });
+        while changed < 8 {
+            let stream = store.fetch(FetchRequest::rows(fingerprint, (0..8).collect()));
+            let fetched: Vec<_> = runtime.block_on(stream.collect());
+            changed = 0;
+            for fetched in fetched {
+                match fetched.outcome {
+                    Ok(sample) => {
+                        assert!(sample.payload == old, "a mixture was delivered");
+                        whole += 1;
+                    }
+                    Err(error) => {
+                        assert_eq!(error.kind(), ErrorKind::Changed);
+                        changed += 1;
+                    }
+                }
+            }
+        }
+    });
+    assert!(whole > 0);
+}
