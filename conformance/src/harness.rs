@@ -63,7 +63,7 @@ impl Subject {
         self
     }
 
-    /// Says how to break a payload that the store has, for [`damage_suite!`](crate::damage_suite).
+    /// Says how to break a payload that the store has, for [`damage_suite!`](crate::damage_suite!).
     #[must_use]
     pub fn with_tamper<F>(mut self, tamper: impl Fn(SampleKey, Tamper) -> F + 'static) -> Self
     where

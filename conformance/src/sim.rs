@@ -1,6 +1,6 @@
 //! A prefetch policy over a link that exists only in numbers: virtual clock, seeded luck, the same run every time.
 //!
-//! [`drive`] plays one epoch and panics where the policy breaks its contract; [`prefetcher_suite!`](crate::prefetcher_suite)
+//! [`drive()`] plays one epoch and panics where the policy breaks its contract; [`prefetcher_suite!`](crate::prefetcher_suite!)
 //! plays the scenarios that every policy must get through.
 
 use std::time::Duration;

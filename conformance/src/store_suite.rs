@@ -52,7 +52,7 @@ macro_rules! store_suite {
 
 /// Makes a test of each clause about payloads that were broken behind the store's back.
 ///
-/// The closure is that of [`store_suite!`](crate::store_suite), but its [`Subject`](crate::harness::Subject) must say
+/// The closure is that of [`store_suite!`](crate::store_suite!), but its [`Subject`](crate::harness::Subject) must say
 /// [how to break a payload](crate::harness::Subject::with_tamper).
 #[macro_export]
 macro_rules! damage_suite {

@@ -17,10 +17,10 @@ mod peer;
 
 pub use self::{answers::*, flows::*};
 
-/// Makes a test of each clause of the [`Transport`](loader_core::Transport) contract.
+/// Makes a test of each clause of the [`Transport`] contract.
 ///
-/// The argument is a closure that is given a [`Responder`](crate::credit::Responder), puts it behind a listener, and returns a
-/// future of a transport to it, or of a [`TransportSubject`](crate::transport_suite::TransportSubject) where the listener must
+/// The argument is a closure that is given a [`Responder`], puts it behind a listener, and returns a
+/// future of a transport to it, or of a [`TransportSubject`] where the listener must
 /// be kept.
 #[macro_export]
 macro_rules! transport_suite {

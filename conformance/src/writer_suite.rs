@@ -17,9 +17,9 @@ mod puts;
 
 pub use self::{publishes::*, puts::*};
 
-/// Makes a test of each clause of the [`StoreWriter`](loader_core::StoreWriter) contract.
+/// Makes a test of each clause of the [`StoreWriter`] contract.
 ///
-/// The argument is a closure that makes a writer of a new data set, as a [`WriterSubject`](crate::writer_suite::WriterSubject).
+/// The argument is a closure that makes a writer of a new data set, as a [`WriterSubject`].
 #[macro_export]
 macro_rules! writer_suite {
     ($make:expr $(,)?) => {

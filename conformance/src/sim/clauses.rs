@@ -1,4 +1,4 @@
-//! Scenarios that every policy must get through; [`drive`] is the judge.
+//! Scenarios that every policy must get through; [`drive()`] is the judge.
 
 use std::time::{Duration, Instant};
 
