@@ -42,7 +42,7 @@ pub enum OnBadSample {
 pub struct IngestOptions {
     /// What a bad sample does. Default `fail`.
     pub on_error: OnBadSample,
-    /// Payload bytes that may wait to be written, besides one sample. Default 64 MiB; more helps far stores.
+    /// Payload bytes that may wait to be written, besides one sample. Default 32 MiB; more helps far stores.
     pub memory_bytes: u64,
 }
 
@@ -50,7 +50,7 @@ impl Default for IngestOptions {
     fn default() -> Self {
         Self {
             on_error: OnBadSample::Fail,
-            memory_bytes: 64 << 20,
+            memory_bytes: 32 << 20,
         }
     }
 }

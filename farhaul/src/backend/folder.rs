@@ -9,6 +9,9 @@ use loader_core::{Result, Source, Store};
 use super::unknown_format;
 use crate::{locate::Address, options::OpenOptions, registry::Backend};
 
+/// Payload bytes that a source reads ahead: a disk is kept busy with less than the crate's default.
+const READ_AHEAD_BYTES: u64 = 32 << 20;
+
 pub(crate) const BACKEND: Backend = Backend {
     schemes: &["folder"],
     open,
@@ -38,5 +41,7 @@ pub(crate) fn open_source(path: &Path, options: &OpenOptions) -> Result<Box<dyn 
         Some("mds") => SourceFormat::Mds,
         Some(other) => return Err(unknown_format(other)),
     };
-    source::open(path, format, SourceConfig::default())
+    let mut config = SourceConfig::default();
+    config.read_ahead_bytes = READ_AHEAD_BYTES;
+    source::open(path, format, config)
 }

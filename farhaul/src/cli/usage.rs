@@ -2,9 +2,9 @@
 
 use std::{ffi::OsString, process::ExitCode};
 
-use clap::error::ErrorKind;
+use clap::{CommandFactory, error::ErrorKind};
 
-use super::{failure::Failure, output::Output};
+use super::{arguments::Arguments, failure::Failure, output::Output};
 
 /// Prints help on stdout, or what is wrong: on stderr, and as JSON on stdout where that was asked for.
 pub(super) fn answer(error: &clap::Error, arguments: &[OsString]) -> ExitCode {
@@ -18,14 +18,7 @@ pub(super) fn answer(error: &clap::Error, arguments: &[OsString]) -> ExitCode {
             ExitCode::SUCCESS
         }
         _ if wants_json => {
-            let operation = arguments
-                .get(1..)
-                .unwrap_or_default()
-                .iter()
-                .find(|argument| !argument.to_string_lossy().starts_with('-'));
-            let operation = operation
-                .map(|operation| operation.to_string_lossy().into_owned())
-                .unwrap_or_default();
+            let operation = operation(arguments);
             let (message, hint) = split(&error.to_string());
             Output::new(true).failure(&Failure::usage(operation, message, hint));
             ExitCode::from(2)
@@ -36,6 +29,16 @@ pub(super) fn answer(error: &clap::Error, arguments: &[OsString]) -> ExitCode {
             ExitCode::from(2)
         }
     }
+}
+
+/// The subcommand, where it is one.
+fn operation(arguments: &[OsString]) -> String {
+    let command = Arguments::command();
+    let typed = arguments
+        .iter()
+        .skip(1)
+        .find_map(|argument| command.find_subcommand(argument));
+    typed.map_or(String::new(), |known| known.get_name().to_owned())
 }
 
 /// The first paragraph is what is wrong; tips say what was meant.
