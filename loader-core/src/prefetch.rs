@@ -15,7 +15,7 @@ pub enum Arrival {
     Failed,
     /// The request failed and the position has to be issued again.
     Lost,
-    /// Another copy of it came first.
+    /// It changes nothing: another copy came first, or is still out.
     Duplicate,
 }
 

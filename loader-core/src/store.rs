@@ -143,6 +143,8 @@ pub struct Fetched {
 ///
 /// # Contract
 /// - What a store shows never changes while it is open: it is pinned to a manifest. A row that is gone is `Vanished`.
+/// - A row past the end and a key that nobody knows are `NotFound`. A payload that no manifest names can be fetched by its
+///   key: it has an empty path, no label, and one part that is all of it.
 /// - Every payload is compared with its checksum where the store has one; a difference is `Corrupt`.
 /// - `Display` is the store's URI without credentials.
 ///

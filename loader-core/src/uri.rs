@@ -152,9 +152,10 @@ impl fmt::Display for Uri {
         write!(out, "{}://", self.scheme)?;
         for (number, Host { name, port }) in self.hosts.iter().enumerate() {
             out.write_str(if number > 0 { "," } else { "" })?;
-            match name.contains(':') {
-                true => write!(out, "[{name}]")?,
-                false => out.write_str(&percent_encode_component(name.as_bytes()))?,
+            if name.contains(':') {
+                write!(out, "[{name}]")?;
+            } else {
+                out.write_str(&percent_encode_component(name.as_bytes()))?;
             }
             if let Some(port) = port {
                 write!(out, ":{port}")?;
