@@ -3,7 +3,9 @@
 use std::{env, path::Path};
 
 fn main() {
-    println!("cargo:rerun-if-changed=src/jpeg/shim.c");
+    for source in ["shim.c", "entropy.h"] {
+        println!("cargo:rerun-if-changed=src/jpeg/{source}");
+    }
     let mut build = cc::Build::new();
     // turbojpeg-sys tells where it installed the headers of the library that it links.
     let include =
@@ -13,7 +15,7 @@ fn main() {
     }
     build
         .file("src/jpeg/shim.c")
-        .opt_level(2)
+        .opt_level(3)
         .warnings(true)
         .extra_warnings(true)
         .compile("farhaul_jpeg_shim");

@@ -18,6 +18,8 @@
 #include <jpeglib.h>
 #include <jerror.h>
 
+#include "entropy.h"
+
 enum {
   FARHAUL_OK = 0,
   FARHAUL_MALFORMED = 1,
@@ -51,6 +53,7 @@ typedef struct {
   int multi_scan;
   int max_scans;
   char message[JMSG_LENGTH_MAX];
+  entropy_state entropy;
 } farhaul_jpeg;
 
 static const JOCTET END_MARKER[2] = { 0xFF, JPEG_EOI };
@@ -130,6 +133,62 @@ static void on_progress(j_common_ptr info)
     snprintf(jpeg->message, sizeof jpeg->message, "more than %d scans", jpeg->max_scans);
     leave(jpeg, FARHAUL_TOO_LARGE);
   }
+}
+
+/* The start of libjpeg-turbo's struct jpeg_entropy_decoder, which its public headers only name. It has been so in every
+ * version 3; any other version decodes by itself. */
+struct jpeg_entropy_decoder {
+  void (*start_pass)(j_decompress_ptr info);
+  boolean (*decode_mcu)(j_decompress_ptr info, JBLOCKROW *blocks);
+};
+#define OWN_ENTROPY (LIBJPEG_TURBO_VERSION_NUMBER >= 3000000 && LIBJPEG_TURBO_VERSION_NUMBER < 3002000)
+
+/* Decodes the blocks that libjpeg wants next; blocks is NULL where it skips them. */
+static boolean decode_mcu(j_decompress_ptr info, JBLOCKROW *blocks)
+{
+  farhaul_jpeg *jpeg = (farhaul_jpeg *)info->client_data;
+  entropy_state *entropy = &jpeg->entropy;
+  int i;
+  for (i = 0; i < info->blocks_in_MCU; i++) {
+    int member = info->MCU_membership[i];
+    const jpeg_component_info *component = info->cur_comp_info[member];
+    const entropy_table *dc = &entropy->dc[component->dc_tbl_no], *ac = &entropy->ac[component->ac_tbl_no];
+    uint32_t *last_dc = &entropy->last_dc[member];
+    int is_code = blocks != NULL ? entropy_block(&entropy->input, dc, ac, last_dc, *blocks[i])
+                                 : entropy_block(&entropy->input, dc, ac, last_dc, NULL);
+    if (!is_code && entropy->input.invented == 0) {
+      snprintf(jpeg->message, sizeof jpeg->message, "Corrupt JPEG data: bad Huffman code");
+      leave(jpeg, FARHAUL_MALFORMED);
+    }
+    if (!is_code || entropy->input.bits < entropy->input.invented) {
+      snprintf(jpeg->message, sizeof jpeg->message, "Corrupt JPEG data: premature end of data segment");
+      leave(jpeg, FARHAUL_TRUNCATED);
+    }
+  }
+  return TRUE;
+}
+
+/* Puts our Huffman decoding in the place of libjpeg's, where it fits; no coded byte has been read yet. */
+static void replace_entropy(farhaul_jpeg *jpeg)
+{
+  j_decompress_ptr info = &jpeg->info;
+  entropy_state *entropy = &jpeg->entropy;
+  int i;
+  if (!OWN_ENTROPY || jpeg->multi_scan || info->progressive_mode || info->arith_code || info->restart_interval != 0 ||
+      jpeg->accept_partial)
+    return;
+  for (i = 0; i < info->comps_in_scan; i++) {
+    int dc = info->cur_comp_info[i]->dc_tbl_no, ac = info->cur_comp_info[i]->ac_tbl_no;
+    entropy_prepare(&entropy->dc[dc], info->dc_huff_tbl_ptrs[dc], 0);
+    entropy_prepare(&entropy->ac[ac], info->ac_huff_tbl_ptrs[ac], 1);
+    entropy->last_dc[i] = 0;
+  }
+  entropy->input.next = info->src->next_input_byte;
+  entropy->input.end = info->src->next_input_byte + info->src->bytes_in_buffer;
+  entropy->input.buffer = 0;
+  entropy->input.bits = 0;
+  entropy->input.invented = 0;
+  info->entropy->decode_mcu = decode_mcu;
 }
 
 static void source_init(j_decompress_ptr info)
@@ -279,6 +338,7 @@ int farhaul_jpeg_start(farhaul_jpeg *jpeg, int eighths, uint32_t x, uint32_t wid
   info->out_color_space =
     info->jpeg_color_space == JCS_CMYK || info->jpeg_color_space == JCS_YCCK ? JCS_CMYK : JCS_RGB;
   jpeg_start_decompress(info);
+  replace_entropy(jpeg);
   if (lacks_end_marker(jpeg))
     return failed(jpeg);
   region->x = 0;
