@@ -21,6 +21,7 @@ mod commands;
 mod demo;
 mod failure;
 mod format;
+mod opening;
 mod output;
 mod size;
 mod usage;
@@ -40,13 +41,13 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Ok(cancel) => dispatch(parsed.command, &mut output, &cancel),
         Err(error) => output.failed(&error),
     };
-    ExitCode::from(code)
+    ExitCode::from(output.close(code))
 }
 
 fn dispatch(command: Command, output: &mut Output, cancel: &Cancel) -> u8 {
     match command {
         Command::Ingest(arguments) => commands::ingest(&arguments, output, cancel),
-        Command::Info(arguments) => commands::info(&arguments, output),
+        Command::Info(arguments) => commands::info(&arguments, output, cancel),
         Command::Inspect(arguments) => commands::inspect(arguments, output, cancel),
         Command::Verify(arguments) => commands::verify(&arguments, output, cancel),
         #[cfg(feature = "folder")]

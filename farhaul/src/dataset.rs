@@ -27,8 +27,7 @@ struct Inner {
 }
 
 impl Dataset {
-    pub(crate) fn new(store: Arc<dyn Store>, runtime: Arc<Runtime>) -> Self {
-        let uri = store.to_string();
+    pub(crate) fn new(uri: String, store: Arc<dyn Store>, runtime: Arc<Runtime>) -> Self {
         let store = Arc::new(Anchored {
             store,
             runtime: Arc::clone(&runtime),
@@ -46,10 +45,14 @@ impl Dataset {
     /// # Errors
     /// Where the threads cannot be started.
     pub fn over(store: Arc<dyn Store>) -> Result<Self> {
-        Ok(Self::new(store, Arc::new(Runtime::start()?)))
+        Ok(Self::new(
+            store.to_string(),
+            store,
+            Arc::new(Runtime::start()?),
+        ))
     }
 
-    /// The data set's URI without credentials.
+    /// The data set's URI without credentials: with a scheme, so that [`crate::open`] finds it again.
     pub fn uri(&self) -> &str {
         &self.0.uri
     }

@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use loader_core::{Error, ErrorKind, Fields, Result, Row, Sample, SamplePath};
+use loader_core::{
+    Catalog, Error, ErrorKind, Fields, Result, Row, Sample, SamplePath, uri::percent_decode,
+};
 use serde::Serialize;
 
 use crate::{
@@ -16,7 +18,7 @@ use crate::{
 #[derive(Debug, Clone, Default)]
 #[non_exhaustive]
 pub struct InspectOptions {
-    /// Source paths of the samples to look at, in the order wanted; none for all.
+    /// Source paths of the samples to look at, in the order wanted; none for all. Bytes that are no UTF-8 may be `%XX`.
     pub keys: Vec<Vec<u8>>,
     /// Decodes each image; `None` leaves width, height and mean out.
     pub pixels: Option<Pixels>,
@@ -98,7 +100,7 @@ pub fn inspect(
         }
         for key in &options.keys {
             cancel.check()?;
-            hand_on(match catalog.find(key) {
+            hand_on(match find(&*catalog, key) {
                 Some(row) => look(catalog.row(row), data.sample(row), pixels),
                 None => unknown(key),
             })?;
@@ -106,6 +108,12 @@ pub fn inspect(
         Ok(())
     });
     Outcome::new(report, result, "inspect")
+}
+
+/// The row of a path, literally or as it is shown: bytes that are no UTF-8 as `%XX`.
+fn find(catalog: &dyn Catalog, key: &[u8]) -> Option<u64> {
+    let shown = || percent_decode(std::str::from_utf8(key).ok()?).ok();
+    catalog.find(key).or_else(|| catalog.find(&shown()?))
 }
 
 fn look(row: Row, sample: Result<Sample>, pixels: Option<&Pixels>) -> Inspected {

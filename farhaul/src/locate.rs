@@ -9,7 +9,7 @@ use std::{
 
 use loader_core::{
     Error, ErrorKind, Result,
-    uri::{Uri, percent_decode, split_scheme},
+    uri::{Uri, percent_decode, percent_encode, split_scheme},
 };
 
 use crate::{
@@ -26,8 +26,22 @@ pub(crate) enum Address {
     Network(Box<Uri>),
 }
 
-#[cfg(any(feature = "embedded", feature = "folder"))]
 impl Address {
+    /// The whole URI without credentials. In a path only what would not survive is written as `%XX`.
+    pub(crate) fn uri(&self, scheme: &str) -> String {
+        match self {
+            Self::Network(uri) => uri.to_string(),
+            Self::Path(path) => {
+                let plain = path.as_os_str().as_encoded_bytes().utf8_chunks();
+                let encode = |text: String, chunk: std::str::Utf8Chunk<'_>| {
+                    text + &chunk.valid().replace('%', "%25") + &percent_encode(chunk.invalid())
+                };
+                plain.fold(format!("{scheme}:"), encode)
+            }
+        }
+    }
+
+    #[cfg(any(feature = "embedded", feature = "folder"))]
     /// The path of a scheme that has one.
     pub(crate) fn into_path(self) -> Result<PathBuf> {
         match self {
@@ -195,6 +209,26 @@ mod tests {
             assert!(refused(text).to_string().contains(words), "{text}");
         }
         refused("folder:a%00b");
+    }
+
+    #[test]
+    fn the_uri_of_a_path_leads_back_to_it() {
+        for bytes in [
+            &b"/a%20b"[..],
+            b"rel/100%",
+            "b\u{e4}ume \n?#".as_bytes(),
+            b"x\xff%\xfe",
+        ] {
+            let address = Address::Path(OsString::from_vec(bytes.to_vec()).into());
+            let Place::Scheme(scheme, again) = place(&address.uri("embedded")).unwrap() else {
+                panic!("it has a scheme")
+            };
+            assert_eq!((scheme.name, again), ("embedded", address));
+        }
+        assert_eq!(
+            Address::Path("b\u{e4}ume/100%".into()).uri("folder"),
+            "folder:b\u{e4}ume/100%25"
+        );
     }
 
     #[test]

@@ -149,11 +149,12 @@ fn open_place(place: Place, options: &OpenOptions) -> Result<Dataset> {
         backend::check_there(path)?;
     }
     let backend = backend(scheme)?;
+    let uri = address.uri(scheme);
     let runtime = Arc::new(Runtime::start()?);
     let store = runtime
         .wait((backend.open)(address, options.clone()))?
         .map_err(|error| error.during("open"))?;
-    Ok(Dataset::new(wrapped(store, options), runtime))
+    Ok(Dataset::new(uri, wrapped(store, options), runtime))
 }
 
 /// Opens what an ingest reads: whatever [`open`] opens, and beyond that gzip tars and MDS sets at a path.
@@ -299,5 +300,32 @@ mod tests {
             (error.kind(), error.operation()),
             (ErrorKind::NotFound, "open")
         );
+    }
+    #[test]
+    fn over_a_distance_passing_failures_are_asked_for_again_and_on_this_machine_not() {
+        use conformance::{
+            fault::{Fault, FaultyStore, Script},
+            lanes::{LaneScript, LanedStore},
+            samples::{DataSet, Form},
+        };
+        use loader_core::memory::MemoryStore;
+
+        let set = DataSet::many(Form::Any, 5);
+        let script = Script::new().first(2, 1, Fault::Fail(ErrorKind::Unavailable));
+        let near = MemoryStore::from_samples(set.samples, set.classes).unwrap();
+        let faulty = Arc::new(FaultyStore::new(Arc::new(near), script.clone()));
+        let near = Dataset::over(wrapped(faulty, &OpenOptions::default())).unwrap();
+        assert_eq!(near.sample(2).unwrap_err().kind(), ErrorKind::Unavailable);
+
+        let set = DataSet::many(Form::Any, 5);
+        let store = MemoryStore::from_samples(set.samples, set.classes).unwrap();
+        let faulty = Arc::new(FaultyStore::new(Arc::new(store), script));
+        let far = LanedStore::new(
+            faulty,
+            [LaneScript::healthy(std::time::Duration::from_millis(1))],
+        );
+        assert!(!far.capability().local);
+        let far = Dataset::over(wrapped(Arc::new(far), &OpenOptions::default())).unwrap();
+        far.sample(2).unwrap();
     }
 }

@@ -1,10 +1,6 @@
 //! Each command: open, run the task, answer.
 
-use std::{
-    ffi::{OsStr, OsString},
-    os::unix::ffi::OsStringExt,
-    path::Path,
-};
+use std::{ffi::OsString, os::unix::ffi::OsStringExt};
 
 use loader_core::{Result, loader::config::Prefetch};
 
@@ -12,19 +8,16 @@ use super::{
     answer,
     arguments::{Bench, Info, Ingest, Inspect, Verify},
     bars::Bars,
-    format,
+    format, opening,
     output::{Output, note},
 };
 use crate::{
     bench::{self as bench_task, BenchOptions},
-    dataset::Dataset,
-    destination::Destination,
     info as info_task,
     ingest::{self as ingest_task, IngestOptions, IngestReport},
     inspect::{self as inspect_task, InspectOptions},
     options::OpenOptions,
     pixels::{Orientation, Pixels},
-    registry,
     task::{Cancel, Outcome},
     verify as verify_task,
 };
@@ -46,11 +39,8 @@ pub(super) fn ingest(arguments: &Ingest, output: &mut Output, cancel: &Cancel) -
 
 fn try_ingest(arguments: &Ingest, cancel: &Cancel) -> Result<Outcome<IngestReport>> {
     let options = OpenOptions::default().with_format(arguments.format.clone());
-    let mut source = match arguments.source.to_str() {
-        Some(uri) => registry::open_source(uri, &options),
-        None => registry::open_source_at(Path::new(&arguments.source), &options),
-    }?;
-    let destination = destination(&arguments.to)?;
+    let mut source = opening::source(&arguments.source, options, cancel)?;
+    let destination = opening::destination(&arguments.to, cancel)?;
     let options = IngestOptions::default().with_on_error(arguments.on_error.into());
     Ok(ingest_task::ingest(
         &mut *source,
@@ -59,13 +49,6 @@ fn try_ingest(arguments: &Ingest, cancel: &Cancel) -> Result<Outcome<IngestRepor
         &Bars::new(),
         cancel,
     ))
-}
-
-fn destination(uri: &OsStr) -> Result<Destination> {
-    match uri.to_str() {
-        Some(uri) => registry::create(uri, &OpenOptions::default()),
-        None => registry::create_at(Path::new(uri), &OpenOptions::default()),
-    }
 }
 
 fn show_failures(report: &IngestReport) {
@@ -78,15 +61,8 @@ fn show_failures(report: &IngestReport) {
     }
 }
 
-pub(super) fn open(uri: &OsStr) -> Result<Dataset> {
-    match uri.to_str() {
-        Some(uri) => registry::open(uri, &OpenOptions::default()),
-        None => registry::open_at(Path::new(uri), &OpenOptions::default()),
-    }
-}
-
-pub(super) fn info(arguments: &Info, output: &mut Output) -> u8 {
-    match open(&arguments.data.uri) {
+pub(super) fn info(arguments: &Info, output: &mut Output, cancel: &Cancel) -> u8 {
+    match opening::data(&arguments.data.uri, cancel) {
         Ok(data) => {
             let outcome = Outcome {
                 report: info_task::info(&data),
@@ -123,7 +99,7 @@ fn try_inspect(
     cancel: &Cancel,
 ) -> Result<Outcome<inspect_task::InspectReport>> {
     let pixels = pixels(arguments.decode, arguments.orientation.into())?;
-    let data = open(&arguments.data.uri)?;
+    let data = opening::data(&arguments.data.uri, cancel)?;
     let keys = arguments.keys.into_iter().map(OsString::into_vec).collect();
     if !output.is_json() {
         output.text(answer::INSPECT_HEADER);
@@ -149,7 +125,7 @@ fn pixels(decode: bool, orientation: Orientation) -> Result<Option<Pixels>> {
 
 pub(super) fn verify(arguments: &Verify, output: &mut Output, cancel: &Cancel) -> u8 {
     let opened = pixels(arguments.decode, Orientation::Ignore)
-        .and_then(|pixels| Ok((pixels, open(&arguments.data.uri)?)));
+        .and_then(|pixels| Ok((pixels, opening::data(&arguments.data.uri, cancel)?)));
     match opened {
         Ok((pixels, data)) => {
             let outcome = verify_task::verify(&data, pixels.as_ref(), &Bars::new(), cancel);
@@ -165,7 +141,7 @@ pub(super) fn export(
     output: &mut Output,
     cancel: &Cancel,
 ) -> u8 {
-    match open(&arguments.data.uri) {
+    match opening::data(&arguments.data.uri, cancel) {
         Ok(data) => {
             let outcome = crate::export::export(
                 &data,
@@ -187,7 +163,7 @@ pub(super) fn export(
 }
 
 pub(super) fn bench(arguments: &Bench, output: &mut Output, cancel: &Cancel) -> u8 {
-    match open(&arguments.data.uri) {
+    match opening::data(&arguments.data.uri, cancel) {
         Ok(data) => {
             let outcome = bench_task::bench(&data, &bench_options(arguments), &Bars::new(), cancel);
             output.outcome(&outcome, outcome.report.failures > 0, answer::bench)

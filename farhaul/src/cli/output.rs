@@ -13,6 +13,7 @@ use crate::task::Outcome;
 pub(super) struct Output {
     json: bool,
     closed: bool,
+    broken: Option<Error>,
 }
 
 /// The object that `--json` prints: the report's keys, and the error where there is one.
@@ -29,6 +30,7 @@ impl Output {
         Self {
             json,
             closed: false,
+            broken: None,
         }
     }
 
@@ -100,20 +102,31 @@ impl Output {
         if let Err(error) = writeln!(stdout, "{text}").and_then(|()| stdout.flush()) {
             match error.kind() {
                 ErrorKind::BrokenPipe => self.closed = true,
-                _ => say(&Error::io("stdout cannot be written", error)),
+                _ => self.broken = Some(Error::io("stdout cannot be written", error)),
             }
         }
     }
 
-    /// Ends a stream of lines whose reader has gone away.
+    /// Ends a stream of lines whose reader has gone away, or that cannot be written.
     pub(super) fn check_open(&self) -> Result<()> {
-        if self.closed {
-            Err(Error::new(
+        match &self.broken {
+            Some(error) => Err(error.clone()),
+            None if self.closed => Err(Error::new(
                 loader_core::ErrorKind::Cancelled,
                 "nobody reads stdout",
-            ))
-        } else {
-            Ok(())
+            )),
+            None => Ok(()),
+        }
+    }
+
+    /// The exit code after the last line: an answer that could not be written was not given.
+    pub(super) fn close(self, code: u8) -> u8 {
+        match &self.broken {
+            Some(error) => {
+                say(error);
+                exit_code(error)
+            }
+            None => code,
         }
     }
 }

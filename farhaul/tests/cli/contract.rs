@@ -417,6 +417,13 @@ fn paths_that_are_no_utf8_are_read_and_shown_as_percent() {
             .contains("\"key\":\"k/%E9.jpg\"")
     );
     let done = command(&[
+        "inspect".as_ref(),
+        store.as_ref(),
+        "--key".as_ref(),
+        "k/%E9.jpg".as_ref(),
+    ]);
+    assert!(done.status.success(), "the path as it is shown: {done:?}");
+    let done = command(&[
         "export".as_ref(),
         store.as_ref(),
         "--to".as_ref(),
@@ -446,4 +453,31 @@ fn a_closed_stdout_ends_inspect_quietly() {
         "{}",
         String::from_utf8_lossy(&done.stderr)
     );
+}
+
+#[test]
+fn an_answer_that_cannot_be_written_is_a_failure() {
+    let (_folder, _, store) = ingested();
+    for command in ["info", "verify", "inspect", "bench"] {
+        let full = fs::File::create("/dev/full").unwrap();
+        let done = farhaul([command, &store, "--json"])
+            .stdout(full)
+            .output()
+            .unwrap();
+        assert_eq!(done.status.code(), Some(3), "{command}: {done:?}");
+        assert!(String::from_utf8_lossy(&done.stderr).contains("stdout cannot be written"));
+    }
+}
+
+#[test]
+fn a_store_is_ingested_into_itself_without_harm() {
+    let (_folder, _, store) = ingested();
+    let object = run(["ingest", &store, "--to", &store, "--json"])
+        .exits(0)
+        .json();
+    assert_eq!(
+        (&object["samples"], &object["skipped"]),
+        (&json!(0), &json!(4))
+    );
+    run(["verify", &store]).exits(0);
 }

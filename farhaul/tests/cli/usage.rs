@@ -8,7 +8,7 @@ fn slips_are_answered_with_what_was_meant() {
         (&["ingset", "a"][..], "'ingest'"),
         (&["ingest", "a", "--too", "b"], "'--to'"),
         (&["ingest", "a", "--to", "b", "--on-error", "skp"], "'skip'"),
-        (&["inspect", "a", "--orientation", "aply"], "'apply'"),
+        (&["inspect", "a", "--orientation", "applz"], "'apply'"),
         (&["bench", "a", "--order", "stric"], "'strict'"),
         (&["bench", "a", "--memory", "5XB"], "512MB"),
         (&["bench", "a", "--prefetch", "adaptive"], "far stores"),
