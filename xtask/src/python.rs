@@ -71,16 +71,24 @@ fn copy_package(sources: &Path, built: &Path, package: &Path) -> io::Result<()> 
         // A running interpreter keeps the files that it has mapped: they are removed, never written over.
         fs::remove_dir_all(package)?;
     }
-    fs::create_dir_all(package)?;
-    for entry in fs::read_dir(sources)? {
+    copy_sources(sources, package)?;
+    fs::copy(built, package.join("_farhaul.abi3.so"))?;
+    Ok(())
+}
+
+/// Copies what belongs to a package, its packages inside too.
+fn copy_sources(from: &Path, to: &Path) -> io::Result<()> {
+    fs::create_dir_all(to)?;
+    for entry in fs::read_dir(from)? {
         let path = entry?.path();
-        let name = path.file_name().expect("an entry of a folder has a name");
+        let copy = to.join(path.file_name().expect("an entry of a folder has a name"));
         let extension = path.extension().and_then(|extension| extension.to_str());
-        if matches!(extension, Some("py" | "pyi" | "typed")) {
-            fs::copy(&path, package.join(name))?;
+        if path.join("__init__.py").is_file() {
+            copy_sources(&path, &copy)?;
+        } else if matches!(extension, Some("py" | "pyi" | "typed")) {
+            fs::copy(&path, copy)?;
         }
     }
-    fs::copy(built, package.join("_farhaul.abi3.so"))?;
     Ok(())
 }
 
