@@ -96,12 +96,8 @@ impl PayloadCollate {
             .iter()
             .find_map(|name| sample.part(name))
             .ok_or_else(|| {
-                let there: Vec<_> = sample.parts.iter().map(|part| part.name.as_str()).collect();
-                let message = format!(
-                    "none of [{}] among the parts [{}]",
-                    names.join(", "),
-                    there.join(", ")
-                );
+                // The others were not fetched, so that nobody can say here what there is.
+                let message = format!("no part called {}", names.join(" or "));
                 Error::new(ErrorKind::MissingPart, message).at(sample.path.clone())
             })
     }

@@ -46,7 +46,7 @@ pub(crate) fn open_dataset(
 ) -> PyResult<Dataset> {
     let options = OpenOptions::default().with_format(format);
     let dataset = interruptible(py, move || farhaul::open(&uri, &options))?;
-    Ok(Dataset(OfProcess::new(dataset)))
+    Ok(Dataset::new(dataset))
 }
 
 /// Decodes one picture to height × width × 3 bytes.
@@ -130,7 +130,11 @@ impl Dataset {
 }
 
 impl Dataset {
-    fn get(&self) -> PyResult<&farhaul::Dataset> {
+    pub(crate) fn new(dataset: farhaul::Dataset) -> Self {
+        Self(OfProcess::new(dataset))
+    }
+
+    pub(crate) fn get(&self) -> PyResult<&farhaul::Dataset> {
         self.0.get().map_err(raise)
     }
 }

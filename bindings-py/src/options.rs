@@ -56,6 +56,10 @@ enum Limit {
 impl Options {
     /// The loader that these options ask for.
     pub(crate) fn loader(&self, dataset: &Dataset) -> Result<Box<dyn AnyLoader>> {
+        self.make(dataset).map_err(|error| error.during("loader"))
+    }
+
+    fn make(&self, dataset: &Dataset) -> Result<Box<dyn AnyLoader>> {
         let config = self.config()?;
         if !self.decode {
             self.refuse_for_payloads()?;
@@ -206,7 +210,8 @@ pub(crate) fn orientation(word: &str) -> Result<Orientation> {
     )
 }
 
-fn choose<T: Copy>(option: &str, word: &str, choices: &[(&str, T)]) -> Result<T> {
+/// The choice that a word stands for.
+pub(crate) fn choose<T: Copy>(option: &str, word: &str, choices: &[(&str, T)]) -> Result<T> {
     if let Some((_, choice)) = choices.iter().find(|(name, _)| *name == word) {
         return Ok(*choice);
     }
@@ -274,5 +279,5 @@ fn bytes(text: &str) -> Result<u64> {
 }
 
 fn usage(message: impl Into<std::borrow::Cow<'static, str>>) -> Error {
-    Error::new(ErrorKind::Usage, message).during("loader")
+    Error::new(ErrorKind::Usage, message)
 }

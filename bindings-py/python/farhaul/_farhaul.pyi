@@ -1,5 +1,6 @@
 """The native half of farhaul."""
 
+import sys
 from collections.abc import Sequence
 from typing import final
 
@@ -7,6 +8,20 @@ from typing_extensions import Buffer as BufferProtocol
 
 from .errors import FarhaulError
 from .loader import Options, Stats
+from .writing import Report
+
+__all__ = [
+    "Batch",
+    "Buffer",
+    "Dataset",
+    "Epoch",
+    "Loader",
+    "__version__",
+    "decode",
+    "ingest",
+    "merge_states",
+    "open",
+]
 
 __version__: str
 
@@ -20,7 +35,8 @@ class Buffer(BufferProtocol):
     @property
     def format(self) -> str:
         """Type of the items, as the `struct` module writes it."""
-    def __buffer__(self, flags: int, /) -> memoryview: ...
+    if sys.version_info >= (3, 12):
+        def __buffer__(self, flags: int, /) -> memoryview: ...
 
 @final
 class Batch:
@@ -95,6 +111,9 @@ def open(uri: str, format: str | None = None) -> Dataset:
 
 def decode(data: bytes, key: str, orientation_word: str) -> Buffer:
     """Decodes one picture to height × width × 3 bytes."""
+
+def ingest(source: str, to: str, format: str | None, on_error: str) -> Report:
+    """Writes a source into a store and publishes it. `on_error` is `fail` or `skip`."""
 
 def merge_states(states: Sequence[str]) -> str:
     """One state of the states of all ranks, as JSON."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import sys
 from collections.abc import Callable
-from typing import Any, Literal, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -15,23 +15,19 @@ from .errors import UsageError
 Array: TypeAlias = Any
 """A `torch.Tensor` or a `numpy.ndarray`, as `output` says."""
 
-Output: TypeAlias = Literal["torch", "numpy"]
-
 Wrap: TypeAlias = Callable[[_farhaul.Buffer], Array]
 
 
-def choose(output: str | None) -> Output:
+def choose(output: str | None) -> str:
     """Decide what arrays are: as asked, else torch where the program has imported it, else NumPy."""
     if output is None:
         return "torch" if "torch" in sys.modules else "numpy"
-    if output == "torch":
-        return "torch"
-    if output == "numpy":
-        return "numpy"
+    if output in {"torch", "numpy"}:
+        return output
     raise UsageError(f'loader: output is {output!r}: it may be "torch", "numpy" or None')
 
 
-def wrapper(output: Output) -> Wrap:
+def wrapper(output: str) -> Wrap:
     """Give the function that makes an array of a block of memory."""
     return tensor_wrapper() if output == "torch" else array
 

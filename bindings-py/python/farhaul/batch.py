@@ -14,12 +14,12 @@ if TYPE_CHECKING:
 class Batch:
     """A batch: unpacks to `images, labels` and knows which samples it is made of.
 
-    Arrays share the memory that the images were decoded into. It is theirs alone: they may be written to, they stay valid
-    after the loader is gone, and the loader's budget (`memory=`) gets it back when the last view dies.
+    Arrays share the memory that the images were decoded into. It is theirs alone: they may be written to, they stay
+    valid after the loader is gone, and the loader's budget (`memory=`) gets it back when the last view dies.
 
     Attributes:
-        images: With an `image_size` one uint8 array, samples × 3 × height × width (`layout="NCHW"`) or samples × height ×
-            width × 3; without one a list of uint8 arrays, height × width × 3; with `decode=False` a list of `bytes`.
+        images: With an `image_size` one uint8 array, samples × 3 × height × width (`layout="NCHW"`) or samples × height
+            × width × 3; without one a list of uint8 arrays, height × width × 3; with `decode=False` a list of `bytes`.
         labels: int64, one for each image; -1 for a sample without a label and for a masked image.
         positions: int64, the place of each sample in the epoch over all ranks; -1 for a masked image.
         mask: bool, true for images that are real; None where all of them are.

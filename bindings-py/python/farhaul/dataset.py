@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from operator import index
 from typing import TYPE_CHECKING, Literal, TypeAlias
@@ -17,13 +16,12 @@ from .loader import Loader, Options
 from .ranks import discover
 
 if TYPE_CHECKING:
-    from .arrays import Array
+    from collections.abc import Mapping, Sequence
 
 FieldValue: TypeAlias = bool | int | float | str | list[int] | list[float] | list[str]
-Orientation: TypeAlias = Literal["ignore", "apply"]
 
 
-def open(uri: str | os.PathLike[str], *, format: str | None = None) -> Dataset:  # noqa: A002 - the command line's word
+def open(uri: str | os.PathLike[str], *, format: str | None = None) -> Dataset:
     """Open a data set wherever it is.
 
     Args:
@@ -58,11 +56,14 @@ class Sample:
     data: bytes = field(repr=False)
     parts: Mapping[str, bytes] = field(repr=False)
 
-    def decode(self, orientation: Orientation = "ignore") -> np.ndarray[tuple[int, int, int], np.dtype[np.uint8]]:
+    def decode(
+        self, orientation: Literal["ignore", "apply"] = "ignore"
+    ) -> np.ndarray[tuple[int, int, int], np.dtype[np.uint8]]:
         """Decode the image to uint8 RGB, height × width × 3, as a NumPy array that owns its memory.
 
         Args:
-            orientation: `"ignore"` leaves pixels as they are stored, `"apply"` turns them as the picture's EXIF tag says.
+            orientation: `"ignore"` leaves pixels as they are stored, `"apply"` turns them as the picture's EXIF tag
+                says.
 
         Raises:
             SampleError: What is wrong with it; the class says which.
@@ -76,12 +77,12 @@ class Sample:
 class Dataset:
     """A data set, pinned to what was published when it was opened.
 
-    A sequence of samples in the order of their paths, as `torch.utils.data.DataLoader` and Grain take it. It may be used from
-    any thread. It pickles to its configuration, and is opened again on first use in a process that it was sent to or that
-    was forked: connections and threads are never shared.
+    A sequence of samples in the order of their paths, as `torch.utils.data.DataLoader` and Grain take it. It may be
+    used from any thread. It pickles to its configuration, and is opened again on first use in a process that it was
+    sent to or that was forked: connections and threads are never shared.
     """
 
-    def __init__(self, uri: str, *, format: str | None = None) -> None:  # noqa: A002 - the command line's word
+    def __init__(self, uri: str, *, format: str | None = None) -> None:
         self._source = uri
         self._format = format
         self._fingerprint: str | None = None
@@ -101,7 +102,7 @@ class Dataset:
         scale: tuple[float, float] = (0.08, 1.0),
         ratio: tuple[float, float] = (3 / 4, 4 / 3),
         flip: float = 0.5,
-        orientation: Orientation = "ignore",
+        orientation: Literal["ignore", "apply"] = "ignore",
         seed: int = 0,
         shuffle: bool = True,
         order: Literal["arrival", "window", "strict"] = "arrival",
@@ -124,36 +125,41 @@ class Dataset:
             batch_size: Samples in a batch of this rank.
             image_size: Side of square images, pixels. None leaves every image its own size, in a list.
             decode: False gives images as they were stored, in a list of `bytes`.
-            augment: How a picture becomes a square: `"random_resized_crop"` takes a random part (`scale`, `ratio`, `flip`);
-                `"centre_crop"` resizes the shorter side to `resize` (8/7 of `image_size` unless given) and takes the middle,
-                as ImageNet is evaluated; None does the same with all of the shorter side.
+            augment: How a picture becomes a square: `"random_resized_crop"` takes a random part (`scale`, `ratio`,
+                `flip`); `"centre_crop"` resizes the shorter side to `resize` (8/7 of `image_size` unless given) and
+                takes the middle, as ImageNet is evaluated; None does the same with all of the shorter side.
             layout: Axes of the images: `"NCHW"` or `"NHWC"`.
             resize: Shorter side before the middle is taken, pixels.
             scale: Least and greatest share of the area that a random part has.
             ratio: Least and greatest width ÷ height of a random part.
             flip: Probability that a random part is mirrored left and right.
             orientation: `"ignore"` takes pixels as they are stored, `"apply"` turns them as EXIF says.
-            seed: Of the order and of the augmentation, which depends on (seed, epoch, key) and on nothing else. The same on
-                all ranks.
+            seed: Of the order and of the augmentation, which depends on (seed, epoch, key) and on nothing else. The
+                same on all ranks.
             shuffle: False keeps the order of the paths.
-            order: `"arrival"` packs samples as they come, which is fastest over a distance; `"window"` fixes what is in a
-                batch, `"strict"` also the order inside it.
+            order: `"arrival"` packs samples as they come, which is fastest over a distance; `"window"` fixes what is in
+                a batch, `"strict"` also the order inside it.
             horizon: How many batches a sample may be late under `order="arrival"`; None fits it to `prefetch`.
-            memory: Bytes that may be held at once, in flight, waiting and in your hands: a number or `"4GB"`, `"512MiB"`.
-            on_error: What a bad sample does: `"fail"` raises its error, `"skip"` leaves it out (its batch is shorter, or masked
-                with `last_batch="mask"`), `"substitute"` takes another one of its class. `Loader.failures` lists them.
-            max_errors: How many bad samples are tolerated in an epoch: a count (int) or a share (float). None for any number.
+            memory: Bytes that may be held at once, in flight, waiting and in your hands: a number or `"4GB"`,
+                `"512MiB"`.
+            on_error: What a bad sample does: `"fail"` raises its error, `"skip"` leaves it out (its batch is shorter,
+                or masked with `last_batch="mask"`), `"substitute"` takes another one of its class. `Loader.failures`
+                lists them.
+            max_errors: How many bad samples are tolerated in an epoch: a count (int) or a share (float). None for any
+                number.
             drop_last: The same as `last_batch="drop"`.
-            last_batch: What becomes of the rest of an epoch: `"partial"` gives every rank a shorter batch, `"drop"` none,
-                `"mask"` one of full size whose missing images are zeros, marked in `Batch.mask`.
-            rank: This process among `world_size`. Both are found where neither is given: from `torch.distributed` where the
-                program has imported and initialised it, else from `RANK` and `WORLD_SIZE`, else one process alone.
+            last_batch: What becomes of the rest of an epoch: `"partial"` gives every rank a shorter batch, `"drop"`
+                none, `"mask"` one of full size whose missing images are zeros, marked in `Batch.mask`.
+            rank: This process among `world_size`. Both are found where neither is given: from `torch.distributed` where
+                the program has imported and initialised it, else from `RANK` and `WORLD_SIZE`, else one process alone.
             world_size: Processes that share each epoch, with equal numbers of batches.
             threads: Threads that decode; None for as many as there are cores.
-            prefetch: How much is fetched ahead: `"fixed:8"` is eight batches, `"fixed:8:2"` starts with one and adds one for
-                every two that were taken.
-            parts: Names of the parts to fetch; None for all. With `decode=False` the first one that a sample has is its data.
-            output: `"torch"` or `"numpy"`. None is torch where the program has imported it before this call, else NumPy.
+            prefetch: How much is fetched ahead: `"fixed:8"` is eight batches, `"fixed:8:2"` starts with one and adds
+                one for every two that were taken.
+            parts: Names of the parts to fetch; None for all. With `decode=False` the first one that a sample has is its
+                data.
+            output: `"torch"` or `"numpy"`. None is torch where the program has imported it before this call, else
+                NumPy.
 
         Raises:
             UsageError: An option makes no sense, or two do not go together.
@@ -227,10 +233,12 @@ class Dataset:
         """Fetch several samples at once, as torch's fetcher asks for a batch."""
         native = self._open()
         count = len(native)
-        found = [_sample(*sample) for sample in native.samples([_row(row, count) for row in rows])]
-        return found
+        return [_sample(*sample) for sample in native.samples([_row(row, count) for row in rows])]
 
     def __repr__(self) -> str:
+        # It is called where errors are shown, so that it must not raise; the source may hold a password.
+        if self._native is None or self._process != os.getpid():
+            return "<farhaul.Dataset, not yet open in this process>"
         return f"<farhaul.Dataset {self.uri}: {len(self)} samples, {len(self.classes)} classes>"
 
     def __getstate__(self) -> dict[str, str | None]:
@@ -251,8 +259,8 @@ class Dataset:
             return native
         native = _farhaul.open(self._source, self._format)
         if self._fingerprint not in (None, native.fingerprint):
-            message = f"open: the data set is not the one that was sent here or forked: it was published anew (store {native.uri})"
-            raise Incompatible(message, "open", store=native.uri, hint="open it once more where it is sent from")
+            message = f"open: the data set was published anew since it was opened elsewhere (store {native.uri})"
+            raise Incompatible(message, "open", store=native.uri, hint="open it once more where it was sent from")
         self._native, self._process = native, process
         return native
 
@@ -264,8 +272,6 @@ def _row(row: int, count: int) -> int:
     return number % count
 
 
-def _sample(
-    key: str, label: int, fields: dict[str, FieldValue], parts: dict[str, bytes], image: str | None
-) -> Sample:
+def _sample(key: str, label: int, fields: dict[str, FieldValue], parts: dict[str, bytes], image: str | None) -> Sample:
     data = parts[image] if image is not None else next(iter(parts.values()), b"")
     return Sample(key, label, fields, data, parts)

@@ -1,7 +1,7 @@
 """One exception for each kind of failure; all of them are `FarhaulError`.
 
-Branch on the class, or on `kind`, which is the same word as in the JSON of the command line. Where Python has a class of its
-own for the case, the exception is that too: `except FileNotFoundError` catches `NotFound`.
+Branch on the class, or on `kind`, which is the same word as in the JSON of the command line. Where Python has a class
+of its own for the case, the exception is that too: `except FileNotFoundError` catches `NotFound`.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ class FarhaulError(Exception):
 
     kind: ClassVar[str] = "internal"
 
-    def __init__(
+    def __init__(  # noqa: PLR0917 - the native half gives all of them by position
         self,
         message: str = "",
         operation: str = "",
         key: str | None = None,
         store: str | None = None,
         hint: str | None = None,
-        transient: bool = False,  # noqa: FBT001, FBT002 - the native half gives all of them by position
+        transient: bool = False,  # noqa: FBT001, FBT002 - likewise
     ) -> None:
         super().__init__()
         self.args = (message, operation, key, store, hint, transient)

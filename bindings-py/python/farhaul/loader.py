@@ -14,7 +14,8 @@ from .errors import UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
-    from .arrays import Output, Wrap
+
+    from .arrays import Wrap
     from .dataset import Dataset
     from .errors import FarhaulError
 
@@ -25,8 +26,8 @@ State: TypeAlias = dict[str, Any]
 class Stats(TypedDict):
     """Figures of one epoch of one loader; times in seconds, sizes in bytes.
 
-    The `…_wait_s` say what the training loop waited for, `python_s` how long it had batches before it asked for the next.
-    `bottleneck` is what limits the rate: `"python"` where the loop waits less than a tenth of the time.
+    The `…_wait_s` say what the training loop waited for, `python_s` how long it had batches before it asked for the
+    next. `bottleneck` is what limits the rate: `"python"` where the loop waits less than a tenth of the time.
     """
 
     epoch: int
@@ -114,15 +115,16 @@ class Failure:
 class Loader:
     """An iterable of batches: `for images, labels in loader`.
 
-    Every `iter` begins the next epoch, or continues the one that a loaded state is in the middle of. Threads are native and
-    start with the first epoch; there are no worker processes and nothing lies in shared memory. A pickled loader stands where
-    this one stands. In a forked child it is opened again, and begins with the epoch that would have come next.
+    Every `iter` begins the next epoch, or continues the one that a loaded state is in the middle of. Threads are native
+    and start with the first epoch; there are no worker processes and nothing lies in shared memory. A pickled loader
+    stands where this one stands. In a forked child it is opened again, and begins with the epoch that would have come
+    next.
     """
 
-    def __init__(self, dataset: Dataset, options: Options, output: Output) -> None:
+    def __init__(self, dataset: Dataset, options: Options, output: str) -> None:
         self._dataset = dataset
         self._options = options
-        self._output: Output = output
+        self._output = output
         self._native = dataset._open().loader(options)  # noqa: SLF001 - what reopens the data set reopens its loaders
         self._process = os.getpid()
         self._next: State | int = 0
@@ -162,8 +164,9 @@ class Loader:
         return state
 
     def load_state_dict(self, state: State) -> None:
-        """Make the next `iter` continue from a saved state: the exact rest of its epoch, or the epoch after a complete one.
+        """Make the next `iter` continue from a saved state.
 
+        It gives the exact rest of the state's epoch, or the epoch after it where that is complete.
         Seed and shuffling are the state's from then on.
 
         Raises:
@@ -225,7 +228,10 @@ class Loader:
 
 
 class Epoch:
-    """The batches of one epoch, or of the rest of it. Several threads may take from it; each batch goes to one of them."""
+    """The batches of one epoch, or of the rest of it.
+
+    Several threads may take from it; each batch goes to one of them.
+    """
 
     def __init__(self, native: _farhaul.Epoch, wrap: Wrap, epoch: int, batches: int) -> None:
         self._native = native
@@ -246,7 +252,7 @@ class Epoch:
         return self._left
 
     def close(self) -> None:
-        """Give up what is still being fetched; batches that were handed over stay valid. Deleting the epoch does the same."""
+        """Give up what is still being fetched, as deleting the epoch does; batches that were handed over stay valid."""
         self._native.close()
 
     def __repr__(self) -> str:
@@ -254,7 +260,9 @@ class Epoch:
 
 
 def merge_states(states: Iterable[State]) -> State:
-    """Join the states that all ranks saved at one moment into one that any number of ranks and any batch size can resume.
+    """Join the states that all ranks saved at one moment.
+
+    Any number of ranks can resume the joined state, with any batch size.
 
     Raises:
         Incompatible: They are of different runs, or a rank is missing or comes twice.
