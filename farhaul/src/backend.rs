@@ -4,7 +4,11 @@ use std::path::Path;
 
 use loader_core::{Error, ErrorKind, Result};
 
-use crate::{locate::not_found, options::OpenOptions};
+use crate::{
+    locate::not_found,
+    options::OpenOptions,
+    scheme::{EMBEDDED, FOLDER, Scheme},
+};
 
 #[cfg(feature = "embedded")]
 pub(crate) mod embedded;
@@ -12,26 +16,22 @@ pub(crate) mod embedded;
 pub(crate) mod folder;
 
 /// The names that `format` knows, and the scheme that each belongs to.
-const FORMATS: [(&str, &str); 4] = [
-    ("embedded", "embedded"),
-    ("folder", "folder"),
-    ("webdataset", "folder"),
-    ("mds", "folder"),
+const FORMATS: [(&str, Scheme); 4] = [
+    ("embedded", EMBEDDED),
+    ("folder", FOLDER),
+    ("webdataset", FOLDER),
+    ("mds", FOLDER),
 ];
 
 /// The scheme of the store that lies at a bare path: as `format` says, else told by looking.
-pub(crate) fn of_path(path: &Path, options: &OpenOptions) -> Result<&'static str> {
+pub(crate) fn of_path(path: &Path, options: &OpenOptions) -> Result<Scheme> {
     if let Some(format) = &options.format {
         return match FORMATS.iter().find(|(name, _)| name == format) {
-            Some((_, scheme)) => Ok(scheme),
+            Some((_, scheme)) => Ok(*scheme),
             None => Err(unknown_format(format)),
         };
     }
-    Ok(if is_embedded(path) {
-        "embedded"
-    } else {
-        "folder"
-    })
+    Ok(if is_embedded(path) { EMBEDDED } else { FOLDER })
 }
 
 /// True where an embedded store lies at a path: LMDB's file is in it.

@@ -32,6 +32,7 @@ mod options;
 pub mod pixels;
 mod registry;
 mod runtime;
+mod scheme;
 mod store_source;
 mod sweep;
 pub mod task;

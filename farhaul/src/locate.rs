@@ -14,7 +14,7 @@ use loader_core::{
 
 use crate::{
     distance::nearest,
-    registry::{Reach, SCHEMES, Scheme, available},
+    scheme::{Reach, Scheme, available, known},
 };
 
 /// Where a data set is.
@@ -58,7 +58,7 @@ impl Address {
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Place {
     Bare(PathBuf),
-    Scheme(&'static Scheme, Address),
+    Scheme(Scheme, Address),
 }
 
 /// Reads a text as design says: a known scheme first, then literally as a path.
@@ -72,8 +72,8 @@ pub(crate) fn place(text: &str) -> Result<Place> {
         return Ok(Place::Bare(text.into()));
     };
     let lower = scheme.to_ascii_lowercase();
-    match SCHEMES.iter().find(|known| known.name == lower) {
-        Some(known) if known.reach == Reach::Local => Ok(Place::Scheme(
+    match known().find(|known| known.name == lower) {
+        Some(known) if known.reach == Reach::Path => Ok(Place::Scheme(
             known,
             Address::Path(local_path(known.name, rest)?),
         )),
@@ -114,7 +114,7 @@ fn unknown_scheme(scheme: &str, rest: &str) -> Error {
             .hint("write the path as this machine knows it, as in /data/set");
     }
     let error = usage(format!("no store has the scheme {scheme}:"));
-    let guess = nearest(scheme, SCHEMES.iter().map(|known| known.name));
+    let guess = nearest(scheme, known().map(|known| known.name));
     let guess = guess.map_or(String::new(), |known| format!("did you mean {known}:? "));
     let path = if rest.starts_with("//") {
         ""

@@ -15,6 +15,7 @@ use crate::{
     locate::{Address, Place, place},
     options::OpenOptions,
     runtime::Runtime,
+    scheme::{EMBEDDED, OPTIONAL, Scheme, available},
     store_source::StoreSource,
 };
 
@@ -22,7 +23,7 @@ use crate::{
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Backend {
     /// The schemes that it answers.
-    pub(crate) schemes: &'static [&'static str],
+    pub(crate) schemes: &'static [Scheme],
     pub(crate) open: Open,
     /// `None` where the store cannot be written.
     pub(crate) create: Option<Create>,
@@ -33,91 +34,11 @@ pub(crate) type Create =
     fn(Address, OpenOptions) -> BoxFuture<'static, Result<Arc<dyn StoreWriter>>>;
 
 /// The backends of this build: one line each.
-const BACKENDS: &[Backend] = &[
+pub(crate) const BACKENDS: &[Backend] = &[
     #[cfg(feature = "embedded")]
     backend::embedded::BACKEND,
     #[cfg(feature = "folder")]
     backend::folder::BACKEND,
-];
-
-/// Whether a scheme is followed by a path or by a host.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Reach {
-    Local,
-    Network,
-}
-
-/// A scheme that farhaul knows, in this build or not.
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Scheme {
-    pub(crate) name: &'static str,
-    /// The Cargo feature that brings it.
-    feature: &'static str,
-    pub(crate) reach: Reach,
-}
-
-/// Every scheme of the plan, so that a build without one can say which feature is missing.
-pub(crate) const SCHEMES: &[Scheme] = &[
-    Scheme {
-        name: "embedded",
-        feature: "embedded",
-        reach: Reach::Local,
-    },
-    Scheme {
-        name: "folder",
-        feature: "folder",
-        reach: Reach::Local,
-    },
-    Scheme {
-        name: "cassandra",
-        feature: "cassandra",
-        reach: Reach::Network,
-    },
-    Scheme {
-        name: "scylla",
-        feature: "scylla",
-        reach: Reach::Network,
-    },
-    Scheme {
-        name: "redis",
-        feature: "redis",
-        reach: Reach::Network,
-    },
-    Scheme {
-        name: "rediss",
-        feature: "redis",
-        reach: Reach::Network,
-    },
-    Scheme {
-        name: "s3",
-        feature: "s3",
-        reach: Reach::Network,
-    },
-    Scheme {
-        name: "h3",
-        feature: "h3",
-        reach: Reach::Network,
-    },
-    Scheme {
-        name: "h2",
-        feature: "h3",
-        reach: Reach::Network,
-    },
-    Scheme {
-        name: "auto",
-        feature: "h3",
-        reach: Reach::Network,
-    },
-    Scheme {
-        name: "tcp",
-        feature: "tcp",
-        reach: Reach::Network,
-    },
-    Scheme {
-        name: "rdma",
-        feature: "rdma",
-        reach: Reach::Network,
-    },
 ];
 
 /// Opens a data set by its URI or path, and waits for it.
@@ -143,13 +64,13 @@ pub fn open_at(path: &Path, options: &OpenOptions) -> Result<Dataset> {
 fn open_place(place: Place, options: &OpenOptions) -> Result<Dataset> {
     let (scheme, address) = match place {
         Place::Bare(path) => (backend::of_path(&path, options)?, Address::Path(path)),
-        Place::Scheme(scheme, address) => (scheme.name, address),
+        Place::Scheme(scheme, address) => (scheme, address),
     };
+    let backend = backend(scheme)?;
     if let Address::Path(path) = &address {
         backend::check_there(path)?;
     }
-    let backend = backend(scheme)?;
-    let uri = address.uri(scheme);
+    let uri = address.uri(scheme.name);
     let runtime = Arc::new(Runtime::start()?);
     let store = runtime
         .wait((backend.open)(address, options.clone()))?
@@ -176,9 +97,11 @@ pub fn open_source_at(path: &Path, options: &OpenOptions) -> Result<Box<dyn Sour
 fn source_at(place: Place, options: &OpenOptions) -> Result<Box<dyn Source>> {
     #[cfg(feature = "folder")]
     {
+        use crate::scheme::FOLDER;
+
         let path = match &place {
-            Place::Bare(path) if backend::of_path(path, options)? == "folder" => Some(path),
-            Place::Scheme(Scheme { name: "folder", .. }, Address::Path(path)) => Some(path),
+            Place::Bare(path) if backend::of_path(path, options)? == FOLDER => Some(path),
+            Place::Scheme(scheme, Address::Path(path)) if *scheme == FOLDER => Some(path),
             _ => None,
         };
         if let Some(path) = path {
@@ -207,13 +130,16 @@ pub fn create_at(path: &Path, options: &OpenOptions) -> Result<Destination> {
 
 fn create_place(place: Place, options: &OpenOptions) -> Result<Destination> {
     let (scheme, address) = match place {
-        Place::Bare(path) => ("embedded", Address::Path(path)),
-        Place::Scheme(scheme, address) => (scheme.name, address),
+        Place::Bare(path) => (EMBEDDED, Address::Path(path)),
+        Place::Scheme(scheme, address) => (scheme, address),
     };
     let Some(create) = backend(scheme)?.create else {
         return Err(Error::new(
             ErrorKind::Usage,
-            format!("{scheme}: is only read, nothing can be ingested into it"),
+            format!(
+                "{}: is only read, nothing can be ingested into it",
+                scheme.name
+            ),
         )
         .during("create")
         .hint("ingest into embedded:PATH; a folder of files is written by export"));
@@ -234,40 +160,23 @@ fn wrapped(store: Arc<dyn Store>, options: &OpenOptions) -> Arc<dyn Store> {
     Arc::new(Retry::new(timed, options.retry.clone(), Arc::default()))
 }
 
-fn backend(scheme: &str) -> Result<Backend> {
+fn backend(scheme: Scheme) -> Result<Backend> {
     if let Some(backend) = BACKENDS
         .iter()
         .find(|backend| backend.schemes.contains(&scheme))
     {
         return Ok(*backend);
     }
-    let feature = SCHEMES
-        .iter()
-        .find(|known| known.name == scheme)
-        .map_or(scheme, |known| known.feature);
-    Err(Error::new(
-        ErrorKind::Usage,
-        format!("this build of farhaul has no {scheme}: it lacks the feature `{feature}`"),
-    )
-    .during("open")
-    .hint(format!(
-        "build farhaul with `--features {feature}`; this build has {}",
-        available()
-    )))
-}
-
-/// The schemes of this build, for messages.
-pub(crate) fn available() -> String {
-    let names: Vec<_> = BACKENDS
-        .iter()
-        .flat_map(|backend| backend.schemes)
-        .map(|name| format!("{name}:"))
-        .collect();
-    if names.is_empty() {
-        "no store at all".to_owned()
+    let Scheme { name, feature, .. } = scheme;
+    let message = format!("this build of farhaul has no {name}: it lacks the feature `{feature}`");
+    let remedy = if OPTIONAL.contains(&scheme) {
+        format!("build farhaul with `--features {feature}`")
     } else {
-        names.join(", ")
-    }
+        format!("a later version brings the feature `{feature}`")
+    };
+    Err(Error::new(ErrorKind::Usage, message)
+        .during("open")
+        .hint(format!("{remedy}; this build has {}", available())))
 }
 
 #[cfg(test)]
@@ -279,20 +188,47 @@ mod tests {
         let error = open("rediss://host/0/set", &OpenOptions::default()).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Usage);
         assert!(error.to_string().contains("`redis`"), "{error}");
-        assert!(error.advice().unwrap().contains("--features redis"));
-    }
-
-    #[test]
-    fn every_backend_answers_schemes_that_are_known() {
-        let known = |scheme: &&str| SCHEMES.iter().any(|known| known.name == *scheme);
         assert!(
-            BACKENDS
-                .iter()
-                .flat_map(|backend| backend.schemes)
-                .all(known)
+            error
+                .advice()
+                .unwrap()
+                .starts_with("a later version brings")
+        );
+        #[cfg(not(feature = "embedded"))]
+        {
+            let error = open("embedded:x", &OpenOptions::default()).unwrap_err();
+            assert!(
+                error
+                    .advice()
+                    .unwrap()
+                    .starts_with("build farhaul with `--features embedded`")
+            );
+            let error = create("x", &OpenOptions::default()).unwrap_err();
+            assert!(error.to_string().contains("`embedded`"), "{error}");
+        }
+        #[cfg(not(feature = "folder"))]
+        assert!(
+            open("folder:x", &OpenOptions::default())
+                .unwrap_err()
+                .to_string()
+                .contains("`folder`")
         );
     }
 
+    #[test]
+    fn no_two_backends_answer_one_scheme() {
+        let mut names: Vec<_> = BACKENDS
+            .iter()
+            .flat_map(|backend| backend.schemes)
+            .map(|scheme| scheme.name)
+            .collect();
+        let count = names.len();
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), count);
+    }
+
+    #[cfg(feature = "folder")]
     #[test]
     fn a_path_that_is_not_there_is_not_found() {
         let error = open("/none/such", &OpenOptions::default()).unwrap_err();

@@ -7,10 +7,10 @@ use futures_util::future::BoxFuture;
 use loader_core::{Error, ErrorKind, Result, Store, StoreWriter};
 
 use super::is_embedded;
-use crate::{locate::Address, options::OpenOptions, registry::Backend};
+use crate::{locate::Address, options::OpenOptions, registry::Backend, scheme};
 
 pub(crate) const BACKEND: Backend = Backend {
-    schemes: &["embedded"],
+    schemes: &[scheme::EMBEDDED],
     open,
     create: Some(create),
 };

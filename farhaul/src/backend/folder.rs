@@ -7,13 +7,13 @@ use futures_util::future::BoxFuture;
 use loader_core::{Result, Source, Store};
 
 use super::unknown_format;
-use crate::{locate::Address, options::OpenOptions, registry::Backend};
+use crate::{locate::Address, options::OpenOptions, registry::Backend, scheme};
 
 /// Payload bytes that a source reads ahead: a disk is kept busy with less than the crate's default.
 const READ_AHEAD_BYTES: u64 = 32 << 20;
 
 pub(crate) const BACKEND: Backend = Backend {
-    schemes: &["folder"],
+    schemes: &[scheme::FOLDER],
     open,
     create: None,
 };

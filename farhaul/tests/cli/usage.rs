@@ -19,7 +19,7 @@ fn slips_are_answered_with_what_was_meant() {
         ),
         (
             &["info", "cassandra://u:secret@h/k/d"],
-            "--features cassandra",
+            "the feature `cassandra`",
         ),
         (&["info", "C:\\data"], "Windows"),
         (
