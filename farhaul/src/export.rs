@@ -205,3 +205,77 @@ fn failed(message: &'static str, error: std::io::Error) -> Error {
         error => error,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use loader_core::{Fields, NewSample, Part, memory::MemoryStore};
+
+    use super::*;
+    use crate::task::Silent;
+
+    fn exported(path: &str, classes: &[&str], folder: &Path) -> Outcome<ExportReport> {
+        let sample = NewSample {
+            path: path.into(),
+            label: 0,
+            parts: Part::sequence([("jpg", 3)]),
+            payload: "abc".into(),
+            fields: Fields::new(),
+        };
+        let classes = classes.iter().map(|name| (*name).to_owned()).collect();
+        let store = MemoryStore::from_samples([sample], classes).unwrap();
+        export(
+            &Dataset::over(Arc::new(store)).unwrap(),
+            folder,
+            true,
+            &Silent,
+            &Cancel::default(),
+        )
+    }
+
+    #[test]
+    fn nothing_is_written_outside_the_folder() {
+        let folder = tempfile::tempdir().unwrap();
+        let inside = folder.path().join("inside");
+        for path in ["../x.jpg", "/x.jpg", "a/../../x.jpg", "../../x"] {
+            let error = exported(path, &[], &inside).error.unwrap();
+            assert_eq!(error.kind(), ErrorKind::Malformed, "{path}");
+            assert_eq!(error.operation(), "export");
+        }
+        for class in ["../out", "/out", ""] {
+            let error = exported("a/x.jpg", &["a", class], &inside).error.unwrap();
+            assert_eq!(error.kind(), ErrorKind::Malformed, "{class}");
+        }
+        let names: Vec<_> = fs::read_dir(folder.path())
+            .unwrap()
+            .map(|entry| entry.unwrap().file_name())
+            .collect();
+        assert_eq!(names, ["inside"]);
+    }
+
+    #[test]
+    fn a_failed_file_leaves_nothing_behind() {
+        let folder = tempfile::tempdir().unwrap();
+        fs::create_dir_all(folder.path().join("a/x.jpg")).unwrap();
+        let error = exported("a/x.jpg", &[], folder.path()).error.unwrap();
+        assert_eq!(error.kind(), ErrorKind::Conflict);
+        let long = format!("a/{}.jpg", "n".repeat(300));
+        assert_eq!(
+            exported(&long, &[], folder.path()).error.unwrap().kind(),
+            ErrorKind::Io
+        );
+        assert_eq!(fs::read_dir(folder.path().join("a")).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn classes_without_samples_become_empty_folders() {
+        let folder = tempfile::tempdir().unwrap();
+        let report = exported("a/x.jpg", &["a", "none"], folder.path())
+            .into_result()
+            .unwrap();
+        assert_eq!((report.samples, report.bytes), (1, 3));
+        assert_eq!(fs::read(folder.path().join("a/x.jpg")).unwrap(), b"abc");
+        assert_eq!(fs::read_dir(folder.path().join("none")).unwrap().count(), 0);
+    }
+}

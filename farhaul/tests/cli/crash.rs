@@ -20,9 +20,25 @@ fn send(child: &Child, signal: Signal) {
     let _ = kill_process(pid, signal);
 }
 
-fn wait_for_store(store: &Path, child: &mut Child) {
+/// Until the program listens for Ctrl-C: before, the signal would just end it.
+fn wait_for_handler(child: &mut Child) {
     let begun = Instant::now();
-    while !store.join("data.mdb").exists() && child.try_wait().unwrap().is_none() {
+    let listens = |pid: u32| {
+        let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+        let caught = status.lines().find_map(|line| line.strip_prefix("SigCgt:"));
+        caught.is_some_and(|mask| u64::from_str_radix(mask.trim(), 16).unwrap() & 0b10 != 0)
+    };
+    while !listens(child.id()) {
+        assert!(child.try_wait().unwrap().is_none() && begun.elapsed() < Duration::from_mins(1));
+        thread::sleep(Duration::from_millis(1));
+    }
+}
+
+/// Until some samples are written, or the child has ended.
+fn wait_for_samples(store: &Path, child: &mut Child) {
+    let begun = Instant::now();
+    let written = || fs::metadata(store.join("data.mdb")).map_or(0, |file| file.len());
+    while written() < 1_000_000 && child.try_wait().unwrap().is_none() {
         assert!(begun.elapsed() < Duration::from_mins(1));
         thread::sleep(Duration::from_millis(1));
     }
@@ -87,8 +103,7 @@ fn ctrl_c_ends_an_ingest_with_130_and_a_rerun_goes_on() {
     let mut child = farhaul(["ingest", text(&source), "--to", text(&store), "--json"])
         .spawn()
         .unwrap();
-    wait_for_store(&store, &mut child);
-    thread::sleep(Duration::from_millis(20));
+    wait_for_samples(&store, &mut child);
     send(&child, Signal::INT);
     let begun = Instant::now();
     let ran = Ran::from(child.wait_with_output().unwrap()).exits(130);
@@ -126,7 +141,8 @@ fn ctrl_c_ends_a_bench_whose_consumer_is_slow() {
         "20",
         "--json",
     ];
-    let child = farhaul(arguments).spawn().unwrap();
+    let mut child = farhaul(arguments).spawn().unwrap();
+    wait_for_handler(&mut child);
     thread::sleep(Duration::from_millis(700));
     send(&child, Signal::INT);
     let begun = Instant::now();
@@ -140,7 +156,7 @@ fn a_second_ctrl_c_ends_the_process_at_once() {
     let folder = tempfile::tempdir().unwrap();
     let source = folder.path().join("source");
     photographs(&source, 8, 100);
-    let child = farhaul([
+    let mut child = farhaul([
         "bench",
         text(&source),
         "--batch",
@@ -150,7 +166,8 @@ fn a_second_ctrl_c_ends_the_process_at_once() {
     ])
     .spawn()
     .unwrap();
-    thread::sleep(Duration::from_millis(700));
+    wait_for_handler(&mut child);
+    thread::sleep(Duration::from_millis(300));
     send(&child, Signal::INT);
     thread::sleep(Duration::from_millis(200));
     send(&child, Signal::INT);
