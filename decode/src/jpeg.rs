@@ -1,6 +1,8 @@
 //! JPEG by libjpeg-turbo: any part of a picture, at 1/1, 1/2, 1/4 or 1/8 of its size.
 
-use loader_core::{Error, Result};
+use std::iter;
+
+use loader_core::{Error, ErrorKind, Result};
 
 use crate::{
     config::{DecodeConfig, Limits, Orientation, Truncated},
@@ -49,6 +51,9 @@ impl JpegDecoder {
             scans: MAX_SCANS,
             accept_partial,
         };
+        if is_lossless(bytes) {
+            return Err(Error::new(ErrorKind::Unsupported, "JPEG: lossless coding"));
+        }
         let opened = handle.open(bytes, bounds)?;
         let header = opened.header;
         check(&config.limits, &header)?;
@@ -184,31 +189,41 @@ pub(crate) fn scale_byte(a: u8, b: u8) -> u8 {
     u8::try_from((u16::from(a) * u16::from(b) + 127) / 255).expect("a·b/255 is at most 255")
 }
 
-/// Walks the segments before the first scan in search of Exif.
+/// The orientation in the first Exif block that has one.
 fn stored_orientation(bytes: &[u8]) -> Option<Turn> {
-    let mut rest = bytes.get(2..)?;
-    loop {
-        let start = memchr::memchr(0xff, rest)?;
-        rest = &rest[start..];
-        let fill = rest.iter().position(|byte| *byte != 0xff)?;
-        let marker = rest[fill];
-        rest = &rest[fill + 1..];
-        match marker {
-            0xd8 | 0x01 | 0x00 | 0xd0..=0xd7 => {}
-            0xd9 | 0xda => return None,
-            _ => {
-                let length = usize::from(u16::from_be_bytes(rest.get(..2)?.try_into().ok()?));
-                let segment = rest.get(2..length)?;
-                if marker == 0xe1
-                    && segment.starts_with(b"Exif\0\0")
-                    && let Some(turn) = orientation_of_block(segment)
-                {
-                    return Some(turn);
+    let is_exif =
+        |(marker, segment): &(u8, &[u8])| *marker == 0xe1 && segment.starts_with(b"Exif\0\0");
+    segments(bytes)
+        .filter(is_exif)
+        .find_map(|(_, segment)| orientation_of_block(segment))
+}
+
+/// True where the frame is of a lossless kind, of which no part can be decoded by itself.
+fn is_lossless(bytes: &[u8]) -> bool {
+    segments(bytes).any(|(marker, _)| matches!(marker, 0xc3 | 0xc7 | 0xcb | 0xcf))
+}
+
+/// The segments before the first scan: their marker and what is in them.
+fn segments(bytes: &[u8]) -> impl Iterator<Item = (u8, &[u8])> {
+    let mut rest = bytes.get(2..).unwrap_or_default();
+    iter::from_fn(move || {
+        loop {
+            rest = &rest[memchr::memchr(0xff, rest)?..];
+            let fill = rest.iter().position(|byte| *byte != 0xff)?;
+            let marker = rest[fill];
+            rest = &rest[fill + 1..];
+            match marker {
+                0xd8 | 0x01 | 0x00 | 0xd0..=0xd7 => {}
+                0xd9 | 0xda => return None,
+                _ => {
+                    let length = usize::from(u16::from_be_bytes(rest.get(..2)?.try_into().ok()?));
+                    let segment = rest.get(2..length)?;
+                    rest = &rest[length..];
+                    return Some((marker, segment));
                 }
-                rest = &rest[length..];
             }
         }
-    }
+    })
 }
 
 /// Decodes one JPEG that is part of another file, such as a strip of a TIFF.

@@ -1,13 +1,20 @@
 /* Huffman decoding of sequential scans, in place of libjpeg-turbo's own.
  *
  * Three quarters of the time of a JPEG at training quality are spent here. One look at a table of ENTROPY_BITS bits gives
- * the code, the run and the value after it at once (libjpeg looks up the code and then takes the value), and eight bytes
- * are taken in at a time. It answers what libjpeg answers, coefficient for coefficient; only it knows nothing of restart
+ * the code, the run and the value after it at once (libjpeg looks up the code and then takes the value); and the data are
+ * freed of stuffed bytes beforehand, so that bits are taken in without a branch. It answers what libjpeg answers, coefficient for coefficient; only it knows nothing of restart
  * markers, suspension and going on after an error, for which libjpeg's own stays in use.
  *
  * Included by shim.c alone.
  */
 #define ENTROPY_BITS 11
+
+/* Inlined, so that one copy knows that there is a block to fill and another that there is none. */
+#if defined(__GNUC__)
+#define ENTROPY_INLINE static inline __attribute__((always_inline))
+#else
+#define ENTROPY_INLINE static inline
+#endif
 
 typedef struct {
   UINT8 bits[17];
@@ -22,14 +29,15 @@ typedef struct {
 } entropy_table;
 
 typedef struct {
-  const uint8_t *next, *end;
+  const uint8_t *next;
   uint64_t buffer; /* the next bits, the first of them uppermost; below those that are counted may stand some that follow */
   int bits;        /* how many are counted */
-  int invented;    /* how many of those, at the end, are zeros because the data have ended */
 } entropy_bits;
 
 typedef struct {
   entropy_bits input;
+  uint8_t *data; /* the coded data without what is stuffed into them, and zeros behind */
+  size_t size, capacity;
   uint32_t last_dc[MAX_COMPS_IN_SCAN];
   entropy_table dc[NUM_HUFF_TBLS], ac[NUM_HUFF_TBLS];
 } entropy_state;
@@ -86,49 +94,59 @@ static void entropy_prepare(entropy_table *table, const JHUFF_TBL *source, int i
   }
 }
 
-/* A byte at a time: around stuffed bytes, markers and the end. */
-static entropy_bits entropy_refill_slowly(entropy_bits input)
+/* More than a block can take, so that its end may be compared with that of the data afterwards. */
+#define ENTROPY_PADDING 512
+
+/* Copies the coded data up to the first marker, without the bytes that are stuffed into them. 0 where there is no memory. */
+static int entropy_load(entropy_state *state, const uint8_t *data, size_t size)
 {
-  while (input.bits <= 56) {
-    uint64_t byte = 0;
-    if (input.invented > 0 || input.next >= input.end) {
-      input.invented += 8;
-    } else if ((byte = *input.next) != 0xFF) {
-      input.next++;
-    } else {
-      const uint8_t *after = input.next + 1;
-      while (after < input.end && *after == 0xFF)
-        after++;
-      if (after < input.end && *after == 0) {
-        input.next = after + 1;
-      } else { /* a marker: nothing more belongs to this scan */
-        byte = 0;
-        input.invented = 8;
-      }
-    }
-    input.buffer |= byte << (56 - input.bits);
-    input.bits += 8;
+  const uint8_t *end = data + size;
+  uint8_t *target;
+  if (state->capacity < size + ENTROPY_PADDING) {
+    size_t capacity = size + size / 4 + ENTROPY_PADDING;
+    free(state->data);
+    state->data = malloc(capacity);
+    state->capacity = state->data != NULL ? capacity : 0;
+    if (state->data == NULL)
+      return 0;
   }
-  return input;
+  target = state->data;
+  for (;;) {
+    const uint8_t *stop = memchr(data, 0xFF, (size_t)(end - data)), *after;
+    size_t count = (size_t)((stop != NULL ? stop : end) - data);
+    memcpy(target, data, count);
+    target += count;
+    if (stop == NULL)
+      break;
+    for (after = stop + 1; after < end && *after == 0xFF; after++) {
+    }
+    if (after >= end || *after != 0)
+      break;
+    *target++ = 0xFF;
+    data = after + 1;
+  }
+  state->size = (size_t)(target - state->data);
+  memset(target, 0, ENTROPY_PADDING);
+  state->input.next = state->data;
+  state->input.buffer = 0;
+  state->input.bits = 0;
+  return 1;
 }
 
-/* At least 32 bits, as much as a code and its value can have. */
+/* True where more bits have been taken than there were. */
+static inline int entropy_is_short(const entropy_state *state, const entropy_bits *input)
+{
+  return (input->next - state->data) * 8 - input->bits > (ptrdiff_t)state->size * 8;
+}
+
+/* At least 56 bits. No branch: when it is time to is not to be foreseen. */
 #define ENTROPY_REFILL(input) \
   do { \
-    if ((input).bits < 32) { \
-      uint64_t word = UINT64_MAX; \
-      if ((input).end - (input).next >= 8) \
-        memcpy(&word, (input).next, 8); \
-      /* No byte of it is 0xFF, that is, none of its inverse is 0. */ \
-      if (((~word - UINT64_C(0x0101010101010101)) & word & UINT64_C(0x8080808080808080)) == 0) { \
-        int bytes = (63 - (input).bits) >> 3; \
-        (input).buffer |= ENTROPY_BIG_ENDIAN(word) >> (input).bits; \
-        (input).next += bytes; \
-        (input).bits += bytes * 8; \
-      } else { \
-        (input) = entropy_refill_slowly(input); \
-      } \
-    } \
+    uint64_t word; \
+    memcpy(&word, (input).next, 8); \
+    (input).buffer |= ENTROPY_BIG_ENDIAN(word) >> (input).bits; \
+    (input).next += (63 - (input).bits) >> 3; \
+    (input).bits |= 56; \
   } while (0)
 
 #if defined(__BYTE_ORDER__) && __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
@@ -171,7 +189,7 @@ static int entropy_length(const entropy_table *table, uint64_t buffer)
   } while (0)
 
 /* Decodes a block; block is NULL where nobody wants its coefficients. 0 where a code is none, whose bits stay. */
-static inline int entropy_block(entropy_bits *outer, const entropy_table *dc, const entropy_table *ac, uint32_t *last_dc,
+ENTROPY_INLINE int entropy_block(entropy_bits *outer, const entropy_table *dc, const entropy_table *ac, uint32_t *last_dc,
                                 JCOEF *block)
 {
   entropy_bits input = *outer;
@@ -197,14 +215,20 @@ static inline int entropy_block(entropy_bits *outer, const entropy_table *dc, co
     block[0] = (JCOEF)*last_dc;
 
   do {
+    int tries = 56 / ENTROPY_BITS;
     ENTROPY_REFILL(input);
-    entry = ac->entries[input.buffer >> (64 - ENTROPY_BITS)];
-    if (entry & 255) {
+    /* As many looks at the table as there are bits for. */
+    do {
+      entry = ac->entries[input.buffer >> (64 - ENTROPY_BITS)];
+      if ((entry & 255) == 0)
+        break;
       k += (entry >> 8) & 255;
       if (block != NULL)
         block[NATURAL[k - 1]] = (JCOEF)(entry >> 16);
       ENTROPY_DROP(input, entry & 255);
-    } else {
+    } while (--tries > 0 && k < DCTSIZE2);
+    if ((entry & 255) == 0) {
+      ENTROPY_REFILL(input);
       ENTROPY_TAKE_SYMBOL(input, ac, entry, symbol);
       if (symbol < 0) {
         *outer = input;

@@ -244,3 +244,23 @@ fn a_failed_sample_names_its_path_and_spoils_no_other() {
     assert_eq!((batch.images.len(), batch.labels), (1, vec![5]));
     assert_eq!(Some(&batch.images[0]), good.check().as_ref());
 }
+
+#[test]
+fn a_lossless_jpeg_is_unsupported_whatever_part_is_wanted() {
+    let mut bytes = generated_image("control.jpg").bytes;
+    let frame = bytes
+        .windows(2)
+        .position(|marker| marker == [0xff, 0xc0])
+        .unwrap();
+    bytes[frame + 1] = 0xc3;
+    assert_eq!(
+        decode(&bytes, &config()).unwrap_err().kind(),
+        ErrorKind::Unsupported
+    );
+    for geometry in geometries() {
+        assert_eq!(
+            outcome(geometry, Layout::Nchw, 0, &bytes),
+            Err(ErrorKind::Unsupported)
+        );
+    }
+}
