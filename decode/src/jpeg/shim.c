@@ -18,8 +18,6 @@
 #include <jpeglib.h>
 #include <jerror.h>
 
-#include "entropy.h"
-
 enum {
   FARHAUL_OK = 0,
   FARHAUL_MALFORMED = 1,
@@ -53,7 +51,6 @@ typedef struct {
   int multi_scan;
   int max_scans;
   char message[JMSG_LENGTH_MAX];
-  entropy_state entropy;
 } farhaul_jpeg;
 
 static const JOCTET END_MARKER[2] = { 0xFF, JPEG_EOI };
@@ -135,79 +132,6 @@ static void on_progress(j_common_ptr info)
   }
 }
 
-/* The start of libjpeg-turbo's struct jpeg_entropy_decoder, which its public headers only name. It has been so in every
- * version 3; any other version decodes by itself. */
-struct jpeg_entropy_decoder {
-  void (*start_pass)(j_decompress_ptr info);
-  boolean (*decode_mcu)(j_decompress_ptr info, JBLOCKROW *blocks);
-};
-#define OWN_ENTROPY (LIBJPEG_TURBO_VERSION_NUMBER >= 3000000 && LIBJPEG_TURBO_VERSION_NUMBER < 3002000)
-
-static void leave_entropy(farhaul_jpeg *jpeg, int is_short)
-{
-  snprintf(jpeg->message, sizeof jpeg->message, "Corrupt JPEG data: %s",
-           is_short ? "premature end of data segment" : "bad Huffman code");
-  leave(jpeg, is_short ? FARHAUL_TRUNCATED : FARHAUL_MALFORMED);
-}
-
-/* Decodes the blocks that libjpeg wants next; blocks is NULL where it skips them. */
-ENTROPY_INLINE boolean decode_blocks(j_decompress_ptr info, JBLOCKROW *blocks)
-{
-  farhaul_jpeg *jpeg = (farhaul_jpeg *)info->client_data;
-  entropy_state *entropy = &jpeg->entropy;
-  entropy_bits input = entropy->input;
-  int i;
-  for (i = 0; i < info->blocks_in_MCU; i++) {
-    int member = info->MCU_membership[i];
-    const jpeg_component_info *component = info->cur_comp_info[member];
-    const entropy_table *dc = &entropy->dc[component->dc_tbl_no], *ac = &entropy->ac[component->ac_tbl_no];
-    uint32_t *last_dc = &entropy->last_dc[member];
-    int is_code = blocks != NULL ? entropy_block(&input, dc, ac, last_dc, *blocks[i])
-                                 : entropy_block(&input, dc, ac, last_dc, NULL);
-    int is_short = entropy_is_short(entropy, &input);
-    if (!is_code || is_short)
-      leave_entropy(jpeg, is_short);
-  }
-  entropy->input = input;
-  return TRUE;
-}
-
-static boolean decode_mcu(j_decompress_ptr info, JBLOCKROW *blocks)
-{
-  return decode_blocks(info, blocks);
-}
-
-/* The same where shifts by any amount take one instruction. */
-#if defined(__GNUC__) && defined(__x86_64__)
-__attribute__((target("bmi,bmi2"))) static boolean decode_mcu_bmi2(j_decompress_ptr info, JBLOCKROW *blocks)
-{
-  return decode_blocks(info, blocks);
-}
-#define FASTEST_DECODE_MCU (__builtin_cpu_supports("bmi2") ? decode_mcu_bmi2 : decode_mcu)
-#else
-#define FASTEST_DECODE_MCU decode_mcu
-#endif
-
-/* Puts our Huffman decoding in the place of libjpeg's, where it fits; no coded byte has been read yet. */
-static void replace_entropy(farhaul_jpeg *jpeg)
-{
-  j_decompress_ptr info = &jpeg->info;
-  entropy_state *entropy = &jpeg->entropy;
-  int i;
-  if (!OWN_ENTROPY || jpeg->multi_scan || info->progressive_mode || info->arith_code || info->restart_interval != 0 ||
-      jpeg->accept_partial)
-    return;
-  for (i = 0; i < info->comps_in_scan; i++) {
-    int dc = info->cur_comp_info[i]->dc_tbl_no, ac = info->cur_comp_info[i]->ac_tbl_no;
-    entropy_prepare(&entropy->dc[dc], info->dc_huff_tbl_ptrs[dc], 0);
-    entropy_prepare(&entropy->ac[ac], info->ac_huff_tbl_ptrs[ac], 1);
-    entropy->last_dc[i] = 0;
-  }
-  if (!entropy_load(entropy, info->src->next_input_byte, info->src->bytes_in_buffer))
-    ERREXIT1(info, JERR_OUT_OF_MEMORY, 0);
-  info->entropy->decode_mcu = FASTEST_DECODE_MCU;
-}
-
 static void source_init(j_decompress_ptr info)
 {
   (void)info;
@@ -238,7 +162,6 @@ void farhaul_jpeg_close(farhaul_jpeg *jpeg)
   if (jpeg == NULL)
     return;
   jpeg_destroy_decompress(&jpeg->info);
-  free(jpeg->entropy.data);
   free(jpeg);
 }
 
@@ -356,7 +279,6 @@ int farhaul_jpeg_start(farhaul_jpeg *jpeg, int eighths, uint32_t x, uint32_t wid
   info->out_color_space =
     info->jpeg_color_space == JCS_CMYK || info->jpeg_color_space == JCS_YCCK ? JCS_CMYK : JCS_RGB;
   jpeg_start_decompress(info);
-  replace_entropy(jpeg);
   if (lacks_end_marker(jpeg))
     return failed(jpeg);
   region->x = 0;
