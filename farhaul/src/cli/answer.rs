@@ -65,9 +65,13 @@ pub(super) fn inspect(found: &Inspected) -> String {
     let mean = found.mean.map_or("-".to_owned(), |[red, green, blue]| {
         format!("{red:.0} {green:.0} {blue:.0}")
     });
+    let why = found
+        .error
+        .as_ref()
+        .map_or(String::new(), |error| format!(": {}", error.message()));
     let outcome = found.error_kind.unwrap_or(found.outcome);
     format!(
-        "{outcome:12} {label:>5} {:>10} {size:>8} {mean:>19}  {}",
+        "{outcome:12} {label:>5} {:>10} {size:>8} {mean:>19}  {}{why}",
         bytes(found.bytes),
         found.key
     )

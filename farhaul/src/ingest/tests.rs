@@ -1,7 +1,7 @@
-use std::collections::VecDeque;
+use std::{collections::VecDeque, sync::Arc};
 
 use bytes::Bytes;
-use loader_core::{Fields, Part, Store, memory::MemoryWriter};
+use loader_core::{Fields, NewSample, Part, Result, Store, memory::MemoryWriter};
 
 use super::*;
 use crate::task::Silent;

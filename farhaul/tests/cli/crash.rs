@@ -198,7 +198,7 @@ fn a_cut_store_is_a_typed_error_and_never_a_signal() {
             8192,
             20_000,
             length / 2,
-            length - 4097,
+            length.saturating_sub(4097),
             length - 1,
         ] {
             fs::write(&file, &content[..cut.min(length - 1)]).unwrap();

@@ -6,6 +6,7 @@ mod cases;
 mod contract;
 mod crash;
 mod disk;
+mod edges;
 mod memory;
 mod round_trip;
 mod support;

@@ -9,6 +9,7 @@ use std::{
 
 use conformance::random::Random;
 use serde_json::Value;
+use tempfile::TempDir;
 
 /// The program, with its streams taken and nothing on stdin.
 pub(crate) fn farhaul<S: AsRef<OsStr>>(arguments: impl IntoIterator<Item = S>) -> Command {
@@ -112,4 +113,32 @@ pub(crate) fn assert_same_tree(left: &Path, right: &Path) {
 /// A path as an argument.
 pub(crate) fn text(path: &Path) -> &str {
     path.to_str().unwrap()
+}
+
+/// Four files in two classes, and the store made of them.
+pub(crate) fn small() -> (TempDir, String, String) {
+    let folder = tempfile::tempdir().unwrap();
+    let (source, store) = (folder.path().join("source"), folder.path().join("store"));
+    for (path, nbytes) in [
+        ("ant/a.jpg", 10),
+        ("ant/b.jpg", 20),
+        ("bee/c.jpg", 30),
+        ("bee/d.JPG", 40),
+    ] {
+        fs::create_dir_all(source.join(path).parent().unwrap()).unwrap();
+        fs::write(
+            source.join(path),
+            bytes(nbytes, usize::try_from(nbytes).unwrap()),
+        )
+        .unwrap();
+    }
+    fs::write(source.join("ant/notes.txt"), "no sample").unwrap();
+    let (source, store) = (text(&source).to_owned(), text(&store).to_owned());
+    (folder, source, store)
+}
+
+pub(crate) fn ingested() -> (TempDir, String, String) {
+    let (folder, source, store) = small();
+    run(["ingest", &source, "--to", &store, "--json"]).exits(0);
+    (folder, source, store)
 }

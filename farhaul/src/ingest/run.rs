@@ -1,0 +1,270 @@
+//! One ingest under way: groups that fill, groups that are being written, rows that will be published.
+
+use std::{
+    collections::HashSet,
+    mem,
+    sync::{Arc, mpsc},
+};
+
+use index::IndexBuilder;
+use loader_core::{
+    Error, ErrorKind, Manifest, NewSample, Result, Row, SampleKey, Source, Summary, store::Put,
+};
+
+use super::{FAILURES_LISTED, IngestOptions, IngestReport, OnBadSample, classes::Classes};
+use crate::{
+    destination::Destination,
+    task::{Cancel, Progress},
+};
+
+/// What became of a group: its samples and bytes, and the store's word.
+type Answer = (u64, Result<Vec<Put>>);
+
+/// An ingest from its first sample to its last.
+pub(super) struct Ingest<'a> {
+    destination: &'a Destination,
+    options: &'a IngestOptions,
+    before: Option<Manifest>,
+    rows: IndexBuilder,
+    classes: Classes,
+    seen: HashSet<SampleKey>,
+    changed: bool,
+    group: Vec<NewSample>,
+    group_bytes: u64,
+    group_samples: usize,
+    groups_at_once: usize,
+    groups_out: usize,
+    bytes_out: u64,
+    sender: mpsc::Sender<Answer>,
+    answers: mpsc::Receiver<Answer>,
+}
+
+impl<'a> Ingest<'a> {
+    pub(super) fn begin(
+        source: &dyn Source,
+        destination: &'a Destination,
+        options: &'a IngestOptions,
+    ) -> Result<Self> {
+        let before = destination.published()?;
+        let mut rows = IndexBuilder::new();
+        if let Some(manifest) = &before {
+            for number in 0..manifest.catalog.len() {
+                rows.push(&manifest.catalog.row(number));
+            }
+        }
+        let frozen = before
+            .as_ref()
+            .map_or(&[][..], |manifest| &manifest.classes);
+        let classes = Classes::merge(frozen, source.classes());
+        let changed = before.is_none() || classes.names().len() > frozen.len();
+        let capability = destination.writer().capability();
+        let (sender, answers) = mpsc::channel();
+        Ok(Self {
+            destination,
+            options,
+            before,
+            rows,
+            classes,
+            seen: HashSet::new(),
+            changed,
+            group: Vec::new(),
+            group_bytes: 0,
+            group_samples: capability.request_samples.max(1),
+            groups_at_once: capability.requests_in_flight.max(1),
+            groups_out: 0,
+            bytes_out: 0,
+            sender,
+            answers,
+        })
+    }
+
+    pub(super) fn pour(
+        &mut self,
+        source: &mut dyn Source,
+        progress: &dyn Progress,
+        cancel: &Cancel,
+        report: &mut IngestReport,
+    ) -> Result<()> {
+        while let Some(next) = source.next_sample() {
+            cancel.check()?;
+            while let Ok(answer) = self.answers.try_recv() {
+                self.answered(answer, progress, report)?;
+            }
+            match next.and_then(|sample| self.admit(sample)) {
+                Ok(sample) => self.push(sample, progress, report)?,
+                Err(error) if error.kind().is_of_one_sample() => self.failed(error, report)?,
+                Err(error) => return Err(error),
+            }
+        }
+        self.send(progress, report)
+    }
+
+    /// Refuses a path that came before, and gives the sample the label that its class has in the data set.
+    fn admit(&mut self, mut sample: NewSample) -> Result<NewSample> {
+        if !self.seen.insert(SampleKey::of_content(&sample.path, 0)) {
+            let error = Error::new(
+                ErrorKind::Conflict,
+                "two samples of the source have this path",
+            );
+            return Err(error.at(sample.path));
+        }
+        sample.label = self.classes.label(sample.label);
+        Ok(sample)
+    }
+
+    fn push(
+        &mut self,
+        sample: NewSample,
+        progress: &dyn Progress,
+        report: &mut IngestReport,
+    ) -> Result<()> {
+        let nbytes = sample.payload.len() as u64;
+        // Several groups share the budget, so that one is filled while others are written.
+        let share = self.options.memory_bytes / (self.groups_at_once as u64 + 1).min(4);
+        if !self.group.is_empty() && self.group_bytes + nbytes > share {
+            self.send(progress, report)?;
+        }
+        self.group_bytes += nbytes;
+        self.group.push(sample);
+        if self.group.len() >= self.group_samples {
+            self.send(progress, report)
+        } else {
+            Ok(())
+        }
+    }
+
+    fn send(&mut self, progress: &dyn Progress, report: &mut IngestReport) -> Result<()> {
+        if self.group.is_empty() {
+            return Ok(());
+        }
+        let has_room = |run: &Self| {
+            run.groups_out < run.groups_at_once
+                && run.bytes_out + run.group_bytes <= run.options.memory_bytes
+        };
+        while self.groups_out > 0 && !has_room(self) {
+            self.wait(progress, report)?;
+        }
+        let (group, nbytes) = (mem::take(&mut self.group), mem::take(&mut self.group_bytes));
+        self.groups_out += 1;
+        self.bytes_out += nbytes;
+        let writer = Arc::clone(self.destination.writer());
+        let farewell = Farewell {
+            sender: self.sender.clone(),
+            nbytes,
+            answer: None,
+        };
+        self.destination.runtime().spawn(async move {
+            let mut farewell = farewell;
+            farewell.answer = Some(writer.put(group).await);
+        });
+        Ok(())
+    }
+
+    fn wait(&mut self, progress: &dyn Progress, report: &mut IngestReport) -> Result<()> {
+        let answer = self.answers.recv().expect("this run holds a sender too");
+        self.answered(answer, progress, report)
+    }
+
+    pub(super) fn drain(
+        &mut self,
+        progress: &dyn Progress,
+        report: &mut IngestReport,
+    ) -> Result<()> {
+        let mut result = Ok(());
+        while self.groups_out > 0 {
+            let answered = self.wait(progress, report);
+            result = result.and(answered);
+        }
+        result
+    }
+
+    fn answered(
+        &mut self,
+        (nbytes, puts): Answer,
+        progress: &dyn Progress,
+        report: &mut IngestReport,
+    ) -> Result<()> {
+        self.groups_out -= 1;
+        self.bytes_out -= nbytes;
+        let puts = puts?;
+        progress.advanced(puts.len() as u64, nbytes);
+        let mut result = Ok(());
+        for put in puts {
+            match put {
+                Put::Written(row) => {
+                    report.samples += 1;
+                    report.bytes += row.nbytes;
+                    self.keep(&row);
+                }
+                Put::Present(row) => {
+                    report.skipped += 1;
+                    self.keep(&row);
+                }
+                Put::Failed(error) => result = result.and(self.failed(error, report)),
+            }
+        }
+        result
+    }
+
+    fn keep(&mut self, row: &Row) {
+        self.changed = self.changed || !self.is_published(row);
+        self.rows.push(row);
+    }
+
+    fn is_published(&self, row: &Row) -> bool {
+        let Some(Manifest { catalog, .. }) = &self.before else {
+            return false;
+        };
+        catalog
+            .find(&row.path)
+            .is_some_and(|number| catalog.row(number) == *row)
+    }
+
+    fn failed(&self, error: Error, report: &mut IngestReport) -> Result<()> {
+        report.failed += 1;
+        if report.failures.len() < FAILURES_LISTED {
+            report.failures.push(error.clone());
+        }
+        match self.options.on_error {
+            OnBadSample::Skip => Ok(()),
+            OnBadSample::Fail => {
+                Err(error.hint("nothing was published; leave bad samples out with --on-error skip"))
+            }
+        }
+    }
+
+    pub(super) fn publish(self) -> Result<Summary> {
+        match &self.before {
+            Some(manifest) if !self.changed => Ok(manifest.summary()),
+            _ => {
+                let index = self.rows.finish(self.classes.names());
+                self.destination.publish(Manifest {
+                    classes: index.classes(),
+                    catalog: Arc::new(index),
+                })
+            }
+        }
+    }
+}
+
+/// Tells what became of a group even where its task broke down.
+struct Farewell {
+    sender: mpsc::Sender<Answer>,
+    nbytes: u64,
+    answer: Option<Result<Vec<Put>>>,
+}
+
+impl Drop for Farewell {
+    fn drop(&mut self) {
+        let broken = || {
+            Err(Error::new(
+                ErrorKind::Internal,
+                "writing broke down before it had an answer",
+            ))
+        };
+        // An ingest that has ended waits for nothing.
+        let _ = self
+            .sender
+            .send((self.nbytes, self.answer.take().unwrap_or_else(broken)));
+    }
+}
