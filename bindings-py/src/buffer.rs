@@ -147,7 +147,7 @@ impl Buffer {
     /// # Safety
     /// `view` is what the interpreter passes: null, or valid to write to.
     unsafe fn __getbuffer__(
-        slf: Bound<'_, Self>,
+        slf: &Bound<'_, Self>,
         view: *mut ffi::Py_buffer,
         flags: c_int,
     ) -> PyResult<()> {

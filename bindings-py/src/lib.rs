@@ -20,6 +20,7 @@ use pyo3::prelude::*;
 /// The native half of farhaul.
 #[pymodule(gil_used = false)]
 mod _farhaul {
+    use super::{Bound, PyModule, PyResult};
     #[pymodule_export]
     use super::{
         batch::Batch,
@@ -33,14 +34,20 @@ mod _farhaul {
     #[expect(non_upper_case_globals, reason = "Python's name for it")]
     const __version__: &str = env!("CARGO_PKG_VERSION");
 
-    #[cfg(feature = "testing")]
     #[pymodule_init]
-    fn init(module: &pyo3::Bound<'_, pyo3::types::PyModule>) -> pyo3::PyResult<()> {
-        use pyo3::prelude::*;
-        // Set, not added: it is no part of what the module offers.
-        module.setattr(
-            "_slow",
-            pyo3::wrap_pyfunction!(super::testing::_slow, module)?,
-        )
+    fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
+        super::add_private(module)
     }
+}
+
+/// Sets what only the tests of the package use: not added, as it is no part of what the module offers.
+#[cfg(feature = "testing")]
+fn add_private(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.setattr("_slow", wrap_pyfunction!(testing::_slow, module)?)
+}
+
+#[cfg(not(feature = "testing"))]
+#[expect(clippy::unnecessary_wraps, reason = "with the feature it can fail")]
+fn add_private(_: &Bound<'_, PyModule>) -> PyResult<()> {
+    Ok(())
 }

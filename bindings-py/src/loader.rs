@@ -21,6 +21,9 @@ pub(crate) struct Loader(OfProcess<Mutex<Box<dyn AnyLoader>>>);
 #[pyclass(frozen, module = "farhaul._farhaul")]
 pub(crate) struct Epoch(OfProcess<Mutex<Option<Box<dyn AnyEpoch>>>>);
 
+/// Position, row, substitute and error.
+type FailureTuple = (u64, u64, Option<u64>, Py<PyAny>);
+
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     // The data are valid after every statement, so a panic elsewhere does not matter here.
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
@@ -116,7 +119,7 @@ impl Loader {
     }
 
     /// Position, row, substitute and error of each.
-    fn failures(&self, py: Python<'_>) -> PyResult<Vec<(u64, u64, Option<u64>, Py<PyAny>)>> {
+    fn failures(&self, py: Python<'_>) -> PyResult<Vec<FailureTuple>> {
         let failures = self.with(py, |loader| Ok(loader.failures()))?;
         let tuples = failures.into_iter().map(|failure| {
             let error = raise(failure.error).into_value(py).into_any();
@@ -159,6 +162,10 @@ impl Epoch {
 
 /// One state of the states of all ranks, as JSON.
 #[pyfunction]
+#[expect(
+    clippy::needless_pass_by_value,
+    reason = "it is made of Python objects"
+)]
 pub(crate) fn merge_states(states: Vec<String>) -> PyResult<String> {
     let states: farhaul::Result<Vec<_>> =
         states.iter().map(|state| State::from_json(state)).collect();
