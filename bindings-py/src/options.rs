@@ -15,11 +15,11 @@ use crate::{content::PayloadCollate, engine::AnyLoader};
 #[derive(Debug, FromPyObject)]
 pub(crate) struct Options {
     batch_size: u64,
-    image_size: Option<u32>,
+    image_size: Option<u64>,
     decode: bool,
     augment: Option<String>,
     layout: String,
-    resize: Option<u32>,
+    resize: Option<u64>,
     scale: (f64, f64),
     ratio: (f64, f64),
     flip: f64,
@@ -169,22 +169,22 @@ impl Options {
                 ))),
             };
         };
+        // What is no u32 is refused as too large by the geometry itself.
+        let side = |pixels: u64| u32::try_from(pixels).unwrap_or(u32::MAX);
+        let shorter = |otherwise: u64| side(self.resize.unwrap_or(otherwise));
         match is_random {
             Some(true) => Ok(Geometry::RandomResizedCrop {
-                size,
+                size: side(size),
                 scale: self.scale,
                 ratio: self.ratio,
                 flip: self.flip,
             }),
             // 224 of 256, as ImageNet is evaluated.
-            Some(false) => Ok(Geometry::resize_centre_crop(
-                self.resize.unwrap_or(size.saturating_mul(8) / 7),
-                size,
-            )),
-            None => Ok(Geometry::resize_centre_crop(
-                self.resize.unwrap_or(size),
-                size,
-            )),
+            Some(false) => {
+                let resize = shorter(size.saturating_mul(8) / 7);
+                Ok(Geometry::resize_centre_crop(resize, side(size)))
+            }
+            None => Ok(Geometry::resize_centre_crop(shorter(size), side(size))),
         }
     }
 

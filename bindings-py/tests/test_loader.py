@@ -220,6 +220,10 @@ def test_more_bad_samples_than_allowed_end_the_epoch(spoiled, limit, passes):
     ("options", "word"),
     [
         ({"batch_size": 0}, "batch size"),
+        ({"batch_size": -1}, "batch_size"),
+        ({"seed": 1 << 64}, "seed"),
+        ({"image_size": 1 << 40}, "image size"),
+        ({"max_errors": -1}, "max_errors"),
         ({"order": "random"}, "arrival"),
         ({"layout": "CHW"}, "NCHW"),
         ({"augment": "center_crop", "image_size": 8}, "centre_crop"),
@@ -248,6 +252,16 @@ def test_options_that_make_no_sense_are_refused_at_once(data, options, word):
         data.loader(**options)
 
 
+def test_an_option_of_another_type_is_a_type_error_and_an_unknown_one_too(data):
+    with pytest.raises(TypeError, match="batch_size"):
+        data.loader(batch_size=2.5)
+    with pytest.raises(TypeError, match="batchsize"):
+        data.loader(batchsize=2)
+    loader = data.loader()
+    with pytest.raises(errors.UsageError, match="epoch"):
+        loader.set_epoch(-1)
+
+
 @pytest.mark.parametrize("memory", [64 << 20, "64MB", "64 MiB", "0.064e9", "67108864"])
 def test_memory_is_a_number_or_a_text(data, memory):
     assert len(list(data.loader(decode=False, memory=memory))) == 1
@@ -260,6 +274,9 @@ def test_parts_choose_what_is_fetched(thousand):
     with pytest.raises(errors.MissingPart, match="no part called txt"):
         list(data.loader(batch_size=8, decode=False, parts=["txt"]))
     assert list(data[0].parts) == ["jpg", "cls"]
+    (one,) = data.loader(batch_size=1000, decode=False, parts="cls", order="strict")
+    (two,) = data.loader(batch_size=1000, decode=False, parts=["txt", "cls"], order="strict")
+    assert one.images == two.images
 
 
 def test_rank_and_world_come_from_the_launcher_unless_given(data, monkeypatch):
@@ -272,6 +289,25 @@ def test_rank_and_world_come_from_the_launcher_unless_given(data, monkeypatch):
         data.loader()
     monkeypatch.delenv("RANK")
     assert "rank 0 of 1" in repr(data.loader())
+
+
+DISTRIBUTED = """
+import os, sys, torch, farhaul
+data = farhaul.open(sys.argv[1])
+os.environ |= {"RANK": "2", "WORLD_SIZE": "3"}
+print(repr(data.loader()))
+torch.distributed.init_process_group("gloo", init_method=f"file://{sys.argv[2]}", rank=0, world_size=1)
+print(repr(data.loader()))
+torch.distributed.destroy_process_group()
+"""
+
+
+def test_torch_distributed_comes_before_the_launcher_once_it_is_initialised(store, tmp_path):
+    command = [sys.executable, "-c", DISTRIBUTED, store, tmp_path / "meeting"]
+    out = subprocess.run(command, capture_output=True, text=True, check=True)
+    before, after = out.stdout.splitlines()
+    assert "rank 2 of 3" in before
+    assert "rank 0 of 1" in after
 
 
 def test_stats_say_what_happened(data):

@@ -71,10 +71,6 @@ def in_child(work, patience=30.0):
     raise TimeoutError("the child hangs")
 
 
-forking = pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
-
-
-@forking
 def test_a_forked_child_opens_the_data_set_again(data):
     before = data[0]
     assert in_child(lambda: data[0]) == before
@@ -82,7 +78,6 @@ def test_a_forked_child_opens_the_data_set_again(data):
     assert data[0] == before, "the parent's own goes on"
 
 
-@forking
 def test_a_forked_child_has_a_loader_of_its_own_that_begins_with_the_next_epoch(data):
     loader = data.loader(batch_size=16, decode=False, order="strict")
     first = [key for batch in loader for key in batch.keys]
@@ -97,7 +92,6 @@ def test_a_forked_child_has_a_loader_of_its_own_that_begins_with_the_next_epoch(
     assert [key for batch in loader for key in batch.keys] == second
 
 
-@forking
 def test_a_forked_child_continues_a_loaded_state(thousand):
     data = farhaul.open(thousand)
     loader = data.loader(batch_size=100, decode=False, seed=5)
@@ -109,7 +103,6 @@ def test_a_forked_child_continues_a_loaded_state(thousand):
     assert sorted(seen + rest) == list(range(1000))
 
 
-@forking
 def test_an_iterator_from_before_the_fork_says_so_in_the_child(data):
     epoch = iter(data.loader(batch_size=16, decode=False))
     kept = next(epoch)
@@ -124,7 +117,6 @@ def test_an_iterator_from_before_the_fork_says_so_in_the_child(data):
     assert sum(len(batch) for batch in epoch) == 85
 
 
-@forking
 def test_a_forked_child_may_drop_everything_that_it_inherited(store):
     held = {}
     held["data"] = farhaul.open(store)

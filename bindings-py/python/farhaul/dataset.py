@@ -116,7 +116,7 @@ class Dataset:
         world_size: int | None = None,
         threads: int | None = None,
         prefetch: str = "fixed:8",
-        parts: Sequence[str] | None = None,
+        parts: str | Sequence[str] | None = None,
         output: Literal["torch", "numpy"] | None = None,
     ) -> Loader:
         """Make a loader: an iterable of batches that knows its length, shards itself by rank and can be resumed.
@@ -189,7 +189,7 @@ class Dataset:
             world_size=world_size,
             threads=threads,
             prefetch=prefetch,
-            parts=None if parts is None else list(parts),
+            parts=[parts] if isinstance(parts, str) else None if parts is None else list(parts),
         )
         return Loader(self, options, choose(output))
 

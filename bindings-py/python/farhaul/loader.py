@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypedDict
 
 from . import _farhaul
@@ -18,6 +18,9 @@ if TYPE_CHECKING:
     from .arrays import Wrap
     from .dataset import Dataset
     from .errors import FarhaulError
+
+_LIMIT = 1 << 64
+"""What the native half's numbers stay below."""
 
 State: TypeAlias = dict[str, Any]
 """Where a loader stands; goes through JSON, pickle and `torch.save`."""
@@ -81,6 +84,12 @@ class Options:
     threads: int | None
     prefetch: str
     parts: list[str] | None
+
+    def __post_init__(self) -> None:
+        for option in fields(self):
+            value = getattr(self, option.name)
+            if isinstance(value, int) and not 0 <= value < _LIMIT:
+                raise UsageError(f"loader: {option.name} is {value}: it must be between 0 and 2**64 - 1", "loader")
 
     @staticmethod
     def one_last_batch(last_batch: str, *, drop_last: bool) -> str:
@@ -152,6 +161,8 @@ class Loader:
 
     def set_epoch(self, epoch: int) -> None:
         """Make the next `iter` begin this epoch; epochs are counted from 0."""
+        if not 0 <= epoch < _LIMIT:
+            raise UsageError(f"loader: the epoch is {epoch}: it must be between 0 and 2**64 - 1", "loader")
         self._open().set_epoch(epoch)
         self._next = epoch
 
