@@ -133,6 +133,29 @@ def test_a_forked_child_may_drop_everything_that_it_inherited(store):
     assert sum(len(batch) for batch in held["epoch"]) == 85
 
 
+def test_a_fork_may_come_while_other_threads_are_busy_loading(data):
+    stop = threading.Event()
+
+    def load():
+        loader = data.loader(batch_size=4, image_size=32, threads=2)
+        while not stop.is_set():
+            for _ in loader:
+                pass
+
+    busy = [threading.Thread(target=load) for _ in range(2)]
+    for thread in busy:
+        thread.start()
+    try:
+        wanted = data[50].key
+        for _ in range(20):
+            assert in_child(lambda: data[50].key) == wanted
+    finally:
+        stop.set()
+        for thread in busy:
+            thread.join(30)
+    assert not any(thread.is_alive() for thread in busy)
+
+
 FORK_AND_EXIT = """
 import os, sys, farhaul
 data = farhaul.open(sys.argv[1])

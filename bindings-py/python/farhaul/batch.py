@@ -17,6 +17,8 @@ class Batch:
     Arrays share the memory that the images were decoded into. It is theirs alone: they may be written to, they stay
     valid after the loader is gone, and the loader's budget (`memory=`) gets it back when the last view dies.
 
+    With `decode=False` the images are Python's own `bytes`; they count against the budget as long as the batch lives.
+
     Attributes:
         images: With an `image_size` one uint8 array, samples × 3 × height × width (`layout="NCHW"`) or samples × height
             × width × 3; without one a list of uint8 arrays, height × width × 3; with `decode=False` a list of `bytes`.
