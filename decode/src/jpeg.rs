@@ -1,7 +1,5 @@
 //! JPEG by libjpeg-turbo: any part of a picture, at 1/1, 1/2, 1/4 or 1/8 of its size.
 
-use std::iter;
-
 use loader_core::{Error, ErrorKind, Result};
 
 use crate::{
@@ -32,6 +30,8 @@ pub(crate) struct JpegPicture<'a> {
     pub(crate) width: u32,
     pub(crate) height: u32,
     pub(crate) turn: Turn,
+    /// True where the coded data have to be read to the last row, because they may end before it.
+    read_on: bool,
 }
 
 impl JpegDecoder {
@@ -67,6 +67,7 @@ impl JpegDecoder {
             width: header.width,
             height: header.height,
             turn,
+            read_on: accept_partial || !is_closed(bytes),
         })
     }
 }
@@ -143,11 +144,12 @@ impl JpegPicture<'_> {
         let bytes = columns.width as usize * region.height as usize * header.pixel_bytes();
         let is_partial = if header.is_cmyk() {
             let inks = grown(self.inks, bytes);
-            let is_partial = started.read(region.y, region.height, inks)?;
+            let is_partial = started.read(region.y, region.height, inks, self.read_on)?;
             ink_to_rgb(inks, grown(pixels, bytes / 4 * 3));
             is_partial
         } else {
-            started.read(region.y, region.height, grown(pixels, bytes))?
+            let pixels = grown(pixels, bytes);
+            started.read(region.y, region.height, pixels, self.read_on)?
         };
         let region = Region {
             x: columns.x,
@@ -203,27 +205,71 @@ fn is_lossless(bytes: &[u8]) -> bool {
     segments(bytes).any(|(marker, _)| matches!(marker, 0xc3 | 0xc7 | 0xcb | 0xcf))
 }
 
+/// True where the coded data of the first scan run into an end marker, with nothing between that does not belong there.
+///
+/// A file that was cut has no such marker, so all of it is read and the cut comes out whatever part is wanted. Where there is
+/// one, what lies below the part that is wanted need not be decoded: a third of the time of a large picture.
+fn is_closed(bytes: &[u8]) -> bool {
+    let Some(mut rest) = coded_data(bytes) else {
+        return false;
+    };
+    while let Some(at) = memchr::memchr(0xff, rest) {
+        rest = &rest[at + 1..];
+        match rest.first() {
+            // A stuffed zero, a restart marker, or one fill byte of several.
+            Some(0x00 | 0xd0..=0xd7 | 0xff) => {}
+            marker => return marker == Some(&0xd9),
+        }
+    }
+    false
+}
+
+/// What follows the header of the first scan.
+fn coded_data(bytes: &[u8]) -> Option<&[u8]> {
+    let mut rest = segments(bytes);
+    rest.by_ref().for_each(drop);
+    let scan = bytes.get(rest.at..)?;
+    let length = usize::from(u16::from_be_bytes(scan.get(..2)?.try_into().ok()?));
+    scan.get(length..)
+}
+
 /// The segments before the first scan: their marker and what is in them.
-fn segments(bytes: &[u8]) -> impl Iterator<Item = (u8, &[u8])> {
-    let mut rest = bytes.get(2..).unwrap_or_default();
-    iter::from_fn(move || {
+fn segments(bytes: &[u8]) -> Segments<'_> {
+    Segments { bytes, at: 2 }
+}
+
+/// Walks from marker to marker; once it has ended, `at` is behind the marker of the first scan.
+struct Segments<'a> {
+    bytes: &'a [u8],
+    at: usize,
+}
+
+impl<'a> Iterator for Segments<'a> {
+    type Item = (u8, &'a [u8]);
+
+    fn next(&mut self) -> Option<Self::Item> {
         loop {
-            rest = &rest[memchr::memchr(0xff, rest)?..];
-            let fill = rest.iter().position(|byte| *byte != 0xff)?;
-            let marker = rest[fill];
-            rest = &rest[fill + 1..];
+            let rest = self.bytes.get(self.at..)?;
+            let start = memchr::memchr(0xff, rest)?;
+            let fill = rest[start..].iter().position(|byte| *byte != 0xff)?;
+            let marker = rest[start + fill];
+            let segment = &rest[start + fill + 1..];
             match marker {
-                0xd8 | 0x01 | 0x00 | 0xd0..=0xd7 => {}
-                0xd9 | 0xda => return None,
+                0xd8 | 0x01 | 0x00 | 0xd0..=0xd7 => self.at += start + fill + 1,
+                0xd9 | 0xda => {
+                    self.at += start + fill + 1;
+                    return None;
+                }
                 _ => {
-                    let length = usize::from(u16::from_be_bytes(rest.get(..2)?.try_into().ok()?));
-                    let segment = rest.get(2..length)?;
-                    rest = &rest[length..];
-                    return Some((marker, segment));
+                    let length = segment.get(..2)?.try_into().ok()?;
+                    let length = usize::from(u16::from_be_bytes(length));
+                    let content = segment.get(2..length)?;
+                    self.at += start + fill + 1 + length;
+                    return Some((marker, content));
                 }
             }
         }
-    })
+    }
 }
 
 /// Decodes one JPEG that is part of another file, such as a strip of a TIFF.

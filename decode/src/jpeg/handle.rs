@@ -100,6 +100,7 @@ unsafe extern "C" {
         rows: u32,
         target: *mut u8,
         stride: usize,
+        read_on: c_int,
     ) -> c_int;
 }
 
@@ -211,11 +212,12 @@ pub(crate) struct Started<'a> {
 }
 
 impl Started<'_> {
-    /// Fills `target` with rows `y .. y + rows`, and reads the coded data to their end. True where pixels are missing.
+    /// Fills `target` with rows `y .. y + rows`; with `read_on` the coded data are then read to the last row, so that it comes
+    /// out whether they are all there. True where pixels are missing.
     ///
     /// # Panics
     /// Where the rows are not in the picture or do not fill `target`: both are for the caller to see to.
-    pub(crate) fn read(self, y: u32, rows: u32, target: &mut [u8]) -> Result<bool> {
+    pub(crate) fn read(self, y: u32, rows: u32, target: &mut [u8], read_on: bool) -> Result<bool> {
         let stride = self.columns.width as usize * self.pixel_bytes;
         assert!(
             y.checked_add(rows)
@@ -229,7 +231,14 @@ impl Started<'_> {
         );
         // SAFETY: the handle is live and has started; it writes `rows` rows of `stride` bytes, which `target` has.
         let status = unsafe {
-            farhaul_jpeg_rows(self.handle.0.as_ptr(), y, rows, target.as_mut_ptr(), stride)
+            farhaul_jpeg_rows(
+                self.handle.0.as_ptr(),
+                y,
+                rows,
+                target.as_mut_ptr(),
+                stride,
+                c_int::from(read_on),
+            )
         };
         self.handle.check(status)?;
         // SAFETY: the handle is live; the call only reads a flag.

@@ -294,9 +294,9 @@ int farhaul_jpeg_start(farhaul_jpeg *jpeg, int eighths, uint32_t x, uint32_t wid
   return FARHAUL_OK;
 }
 
-/* Writes rows y .. y+rows into target, stride bytes apart; then reads on to the last row, so that a picture whose data end
- * early is found out whatever region was wanted. The handle is then done. */
-int farhaul_jpeg_rows(farhaul_jpeg *jpeg, uint32_t y, uint32_t rows, uint8_t *target, size_t stride)
+/* Writes rows y .. y+rows into target, stride bytes apart; then, with read_on, reads on to the last row, so that a picture
+ * whose data end early is found out whatever region was wanted. The handle is then done. */
+int farhaul_jpeg_rows(farhaul_jpeg *jpeg, uint32_t y, uint32_t rows, uint8_t *target, size_t stride, int read_on)
 {
   j_decompress_ptr info = &jpeg->info;
   JDIMENSION left;
@@ -315,7 +315,7 @@ int farhaul_jpeg_rows(farhaul_jpeg *jpeg, uint32_t y, uint32_t rows, uint8_t *ta
   }
   /* Skipping to the very end would leave the coded data unread, so the last row is read for its own sake. */
   left = info->output_height - info->output_scanline;
-  if (left > 0 && !jpeg->multi_scan) {
+  if (left > 0 && read_on && !jpeg->multi_scan) {
     size_t bytes = (size_t)info->output_width * (size_t)info->output_components;
     JSAMPROW line = (JSAMPROW)(*info->mem->alloc_large)((j_common_ptr)info, JPOOL_IMAGE, bytes + 64);
     if (left > 1)

@@ -158,7 +158,6 @@ fn outcome(geometry: Geometry, layout: Layout, epoch: u64, bytes: &[u8]) -> Resu
 fn a_cut_jpeg_has_one_outcome_whatever_part_is_wanted() {
     for name in ["chelsea-420.jpg", "chelsea-444-progressive.jpg"] {
         let bytes = photo(name);
-        // Cut plainly, and cut but with an end marker set behind it.
         let lengths = [
             bytes.len() - 2,
             bytes.len() - 40,
@@ -166,9 +165,7 @@ fn a_cut_jpeg_has_one_outcome_whatever_part_is_wanted() {
             bytes.len() / 2,
             bytes.len() / 5,
         ];
-        let cut = lengths.map(|length| bytes[..length].to_vec());
-        let closed = lengths.map(|length| [&bytes[..length], &[0xff, 0xd9]].concat());
-        for damaged in cut.into_iter().chain(closed) {
+        for damaged in lengths.map(|length| bytes[..length].to_vec()) {
             let wanted = decode(&damaged, &DecodeConfig::default())
                 .map(drop)
                 .map_err(|error| error.kind());
@@ -185,6 +182,23 @@ fn a_cut_jpeg_has_one_outcome_whatever_part_is_wanted() {
             }
         }
     }
+}
+
+#[test]
+fn a_cut_jpeg_that_was_closed_is_found_out_where_what_is_missing_is_wanted() {
+    let bytes = photo("chelsea-420.jpg");
+    let closed = [&bytes[..bytes.len() / 2], &[0xff, 0xd9]].concat();
+    let whole = decode(&closed, &DecodeConfig::default());
+    assert_eq!(whole.unwrap_err().kind(), ErrorKind::Truncated);
+    for geometry in geometries() {
+        for epoch in 0..4 {
+            if let Err(kind) = outcome(geometry, Layout::Nchw, epoch, &closed) {
+                assert_eq!(kind, ErrorKind::Truncated);
+            }
+        }
+    }
+    let all = outcome(geometries()[2], Layout::Nchw, 0, &closed);
+    assert_eq!(all, Err(ErrorKind::Truncated));
 }
 
 #[test]
