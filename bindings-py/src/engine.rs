@@ -2,10 +2,7 @@
 
 use std::time::Duration;
 
-use farhaul::{
-    Collate, Delivered, Epoch, Failure, Loader, Result, State, Stats, Step,
-    loader_core::loader::positions::Positions,
-};
+use farhaul::{Collate, Delivered, Epoch, Failure, Loader, Result, State, Stats, Step};
 
 use crate::content::Content;
 
@@ -14,7 +11,7 @@ pub(crate) trait AnyLoader: Send {
     fn batches_left(&self) -> u64;
     fn epoch(&self) -> u64;
     /// Makes the next start begin this epoch; the state says so at once.
-    fn set_epoch(&mut self, epoch: u64) -> Result<()>;
+    fn set_epoch(&mut self, epoch: u64);
     fn start(&mut self) -> Result<Box<dyn AnyEpoch>>;
     fn state(&self) -> State;
     fn load_state(&mut self, state: &State) -> Result<()>;
@@ -40,16 +37,8 @@ where
         self.epoch()
     }
 
-    fn set_epoch(&mut self, epoch: u64) -> Result<()> {
-        let mut state = self.state();
-        state.epoch = epoch;
-        state.before = Positions::default();
-        state.settled = Positions::default();
-        state.handed_batches = 0;
-        state.failures = 0;
-        self.load_state(&state)?;
+    fn set_epoch(&mut self, epoch: u64) {
         self.set_epoch(epoch);
-        Ok(())
     }
 
     fn start(&mut self) -> Result<Box<dyn AnyEpoch>> {

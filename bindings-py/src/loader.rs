@@ -56,7 +56,10 @@ impl Loader {
     }
 
     fn set_epoch(&self, py: Python<'_>, epoch: u64) -> PyResult<()> {
-        self.with(py, |loader| loader.set_epoch(epoch))
+        self.with(py, |loader| {
+            loader.set_epoch(epoch);
+            Ok(())
+        })
     }
 
     fn start(&self, py: Python<'_>) -> PyResult<Epoch> {

@@ -9,7 +9,7 @@ use farhaul::{
 };
 use pyo3::prelude::*;
 
-use crate::{content::PayloadCollate, engine::AnyLoader};
+use crate::{buffer::keep_freed_memory, content::PayloadCollate, engine::AnyLoader};
 
 /// What `farhaul.loader.Options` holds; read attribute by attribute.
 #[derive(Debug, FromPyObject)]
@@ -63,6 +63,7 @@ impl Options {
         let config = self.config()?;
         if !self.decode {
             self.refuse_for_payloads()?;
+            keep_freed_memory();
             let collate = PayloadCollate {
                 parts: self.parts.clone(),
             };

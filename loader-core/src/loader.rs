@@ -102,9 +102,9 @@ impl<C: Collate> Loader<C> {
         &self.config
     }
 
-    /// Makes the next [`start`](Self::start) begin this epoch from its first batch.
+    /// Makes the next [`start`](Self::start) begin this epoch from its first batch; the state says so at once.
     pub fn set_epoch(&mut self, epoch: u64) {
-        self.next = fresh(&*self.store, &self.config, epoch);
+        self.begin_with(fresh(&*self.store, &self.config, epoch));
     }
 
     /// Starts the next epoch, or the rest of one after [`load_state`](Self::load_state). An epoch that still runs ends as if
@@ -148,12 +148,11 @@ impl<C: Collate> Loader<C> {
         let state = state.dealt(self.store.summary().fingerprint, self.config.deal())?;
         self.config.seed = state.seed;
         self.config.shuffle = state.shuffle;
-        self.next = if state.is_complete() {
+        self.begin_with(if state.is_complete() {
             fresh(&*self.store, &self.config, state.epoch + 1)
         } else {
             state
-        };
-        self.progress = Arc::new(Mutex::new(Progress::new(self.next.clone())));
+        });
         Ok(())
     }
 
@@ -165,6 +164,11 @@ impl<C: Collate> Loader<C> {
     /// Samples that failed in the epoch that runs or ran last; the first 10,000 of them.
     pub fn failures(&self) -> Vec<Failure> {
         self.progress().failures.clone()
+    }
+
+    fn begin_with(&mut self, state: State) {
+        self.progress = Arc::new(Mutex::new(Progress::new(state.clone())));
+        self.next = state;
     }
 
     fn progress(&self) -> MutexGuard<'_, Progress> {

@@ -416,6 +416,19 @@ fn an_empty_data_set_has_no_batches() {
 }
 
 #[test]
+fn an_epoch_that_is_set_begins_anew_and_the_state_says_so() {
+    let mut loader = loader(store(10), config(4));
+    positions(&mut loader, 1);
+    loader.set_epoch(5);
+    assert_eq!(
+        (loader.state().epoch, loader.state().handed_batches),
+        (5, 0)
+    );
+    assert_eq!(positions(&mut loader, usize::MAX).concat().len(), 10);
+    assert_eq!(loader.state().epoch, 5);
+}
+
+#[test]
 fn a_complete_state_goes_on_with_the_next_epoch() {
     let mut first = loader(store(10), config(4));
     positions(&mut first, usize::MAX);
