@@ -7,7 +7,7 @@ use std::{
 };
 
 use index::Index;
-use loader_core::{Error, ErrorKind, Fingerprint, Result, identity::checksum};
+use loader_core::{Error, ErrorKind, Result, identity::checksum};
 use rustix::fs::FlockOperation;
 
 use crate::{config::EmbeddedConfig, error::from_io, manifest::Record};
@@ -106,34 +106,31 @@ fn is_index(name: &str) -> bool {
 /// The name has the checksum besides the fingerprint: two data sets of one fingerprint may differ in contents and fields,
 /// and then the file that the visible manifest names must not be replaced.
 pub(crate) fn write_index(folder: &Path, index: &Index) -> Result<Record> {
-    let bytes = index.to_bytes()?;
-    let sum = checksum(&bytes);
-    let Fingerprint(_) = index.fingerprint();
-    let stem = format!("{INDEX_PREFIX}{}-{sum:016x}", index.fingerprint());
-    let name = format!("{stem}{INDEX_SUFFIX}");
+    let stem = format!("{INDEX_PREFIX}{}", index.fingerprint());
+    // One writer at a time: nobody else has this name.
     let temporary = folder.join(format!("{stem}{TEMPORARY_SUFFIX}"));
+    let failed = |error| from_io("the index cannot be written", error);
     let write = || {
-        let mut file = File::create(&temporary)?;
-        std::io::Write::write_all(&mut file, &bytes)?;
-        file.sync_all()?;
-        fs::rename(&temporary, folder.join(&name))?;
-        sync_folder(folder)
+        let mut file = File::create(&temporary).map_err(failed)?;
+        index.write(&mut file)?;
+        file.sync_all().map_err(failed)?;
+        // Straight to the file and mapped from there: a copy in memory would be as large as the rows themselves.
+        let bytes = Index::open(&temporary)?.to_bytes()?;
+        let sum = checksum(&bytes);
+        let name = format!("{stem}-{sum:016x}{INDEX_SUFFIX}");
+        fs::rename(&temporary, folder.join(&name)).map_err(failed)?;
+        sync_folder(folder).map_err(failed)?;
+        Ok(Record::new(index, name, bytes.len() as u64, sum))
     };
-    write().map_err(|error| {
+    write().map_err(|error: Error| {
         // What is left of it is of no use; the next writer would clear it as well.
         let _ = fs::remove_file(&temporary);
-        let error = from_io("the index cannot be written", error);
-        let full = error.kind() == ErrorKind::DiskFull;
-        if full {
-            error.hint(format!(
-                "{} bytes were to be written: make room for them",
-                bytes.len()
-            ))
+        if error.kind() == ErrorKind::DiskFull {
+            error.hint("the index is written beside the data: make room for it")
         } else {
             error
         }
-    })?;
-    Ok(Record::new(index, name, bytes.len() as u64, sum))
+    })
 }
 
 /// Makes names in the folder lasting.

@@ -9,11 +9,15 @@ use std::{
 
 use loader_core::{Error, ErrorKind, NewSample, Result};
 
+/// What a sample takes besides its payload, bytes, about: path, parts and fields. A million labels weigh more by that than by
+/// their bytes.
+pub(super) const SAMPLE_BYTES: u64 = 512;
+
 /// Samples that can be read by number, by any thread.
 pub(crate) trait Jobs: Debug + Send + Sync + 'static {
     /// How many there are.
     fn len(&self) -> usize;
-    /// About how much memory one takes, bytes.
+    /// The payload of one, bytes.
     fn nbytes(&self, job: usize) -> u64;
     /// Reads one; blocks.
     fn read(&self, job: usize) -> Result<NewSample>;
@@ -78,7 +82,7 @@ impl ReadAhead {
             let wanted = state.wanted;
             if let Some(sample) = state.ready.remove(&wanted) {
                 state.wanted += 1;
-                state.held -= self.shared.jobs.nbytes(wanted);
+                state.held -= self.shared.held_by(wanted);
                 self.shared.changed.notify_all();
                 return Some(sample);
             }
@@ -114,6 +118,10 @@ impl Shared {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    fn held_by(&self, job: usize) -> u64 {
+        self.jobs.nbytes(job).saturating_add(SAMPLE_BYTES)
+    }
+
     fn work(&self) {
         let _leaves = Leaves(self);
         while let Some(job) = self.claim() {
@@ -129,7 +137,7 @@ impl Shared {
             if state.is_over || state.next == self.jobs.len() {
                 return None;
             }
-            let nbytes = self.jobs.nbytes(state.next);
+            let nbytes = self.held_by(state.next);
             // With nothing held the next one is always let in, however large: it is the one that is wanted.
             if state.held == 0 || state.held.saturating_add(nbytes) <= self.limit {
                 state.held += nbytes;
@@ -197,7 +205,8 @@ mod tests {
     #[test]
     fn samples_come_in_order_and_no_more_are_held_than_allowed() {
         let jobs = Arc::new(Numbers::default());
-        let mut ahead = ReadAhead::new(Arc::clone(&jobs) as Arc<dyn Jobs>, 4, 50);
+        let limit = 5 * (10 + SAMPLE_BYTES);
+        let mut ahead = ReadAhead::new(Arc::clone(&jobs) as Arc<dyn Jobs>, 4, limit);
         for job in 0..20 {
             assert_eq!(
                 ahead.next_sample().unwrap().unwrap().path.to_string(),

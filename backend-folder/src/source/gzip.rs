@@ -12,7 +12,7 @@ use std::{
 
 use loader_core::{Catalog, Error, ErrorKind, NewSample, Result, Sample};
 
-use super::{new_sample, queue::ByteQueue};
+use super::{ahead::SAMPLE_BYTES, new_sample, queue::ByteQueue};
 use crate::{
     config::SourceConfig,
     failure, read,
@@ -148,6 +148,7 @@ impl Work {
     }
 
     fn send(&self, entry: Entry, nbytes: u64) -> Option<()> {
+        let nbytes = nbytes.saturating_add(SAMPLE_BYTES);
         self.queue.push(entry, nbytes).then_some(())
     }
 

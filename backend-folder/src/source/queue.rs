@@ -48,9 +48,8 @@ impl<T> ByteQueue<T> {
         if state.is_closed {
             return false;
         }
-        // At least one byte each, so that entries without any are bounded too.
-        state.held += nbytes.max(1);
-        state.entries.push_back((nbytes.max(1), entry));
+        state.held += nbytes;
+        state.entries.push_back((nbytes, entry));
         self.changed.notify_all();
         true
     }

@@ -1,12 +1,12 @@
 //! One ingest under way: groups that fill, groups that are being written, rows that will be published.
 
 use std::{
-    collections::HashSet,
+    collections::{BTreeMap, HashSet},
     mem,
     sync::{Arc, mpsc},
 };
 
-use index::IndexBuilder;
+use index::{Index, IndexBuilder};
 use loader_core::{
     Error, ErrorKind, Manifest, NewSample, Result, Row, SampleKey, Source, Summary, store::Put,
 };
@@ -17,8 +17,11 @@ use crate::{
     task::{Cancel, Progress},
 };
 
-/// What became of a group: its samples and bytes, and the store's word.
-type Answer = (u64, Result<Vec<Put>>);
+/// Groups whose rows wait for those of an earlier one, at most.
+const EARLY_GROUPS: usize = 64;
+
+/// What became of a group: its number, its bytes, and the store's word.
+type Answer = (u64, u64, Result<Vec<Put>>);
 
 /// An ingest from its first sample to its last.
 pub(super) struct Ingest<'a> {
@@ -34,6 +37,11 @@ pub(super) struct Ingest<'a> {
     group_samples: usize,
     groups_at_once: usize,
     groups_out: usize,
+    groups_sent: u64,
+    /// The group whose rows come next.
+    next_group: u64,
+    /// Rows of later groups by their number: in the source's order they need no sorting and no second copy at the end.
+    early: BTreeMap<u64, Vec<Row>>,
     bytes_out: u64,
     sender: mpsc::Sender<Answer>,
     answers: mpsc::Receiver<Answer>,
@@ -72,6 +80,9 @@ impl<'a> Ingest<'a> {
             group_samples: capability.request_samples.max(1),
             groups_at_once: capability.requests_in_flight.max(1),
             groups_out: 0,
+            groups_sent: 0,
+            next_group: 0,
+            early: BTreeMap::new(),
             bytes_out: 0,
             sender,
             answers,
@@ -145,11 +156,14 @@ impl<'a> Ingest<'a> {
             self.wait(progress, report)?;
         }
         let (group, nbytes) = (mem::take(&mut self.group), mem::take(&mut self.group_bytes));
+        let number = self.groups_sent;
+        self.groups_sent += 1;
         self.groups_out += 1;
         self.bytes_out += nbytes;
         let writer = Arc::clone(self.destination.writer());
         let farewell = Farewell {
             sender: self.sender.clone(),
+            number,
             nbytes,
             answer: None,
         };
@@ -175,12 +189,13 @@ impl<'a> Ingest<'a> {
             let answered = self.wait(progress, report);
             result = result.and(answered);
         }
+        self.keep_early(0);
         result
     }
 
     fn answered(
         &mut self,
-        (nbytes, puts): Answer,
+        (number, nbytes, puts): Answer,
         progress: &dyn Progress,
         report: &mut IngestReport,
     ) -> Result<()> {
@@ -189,26 +204,39 @@ impl<'a> Ingest<'a> {
         let puts = puts?;
         progress.advanced(puts.len() as u64, nbytes);
         let mut result = Ok(());
+        let mut rows = Vec::with_capacity(puts.len());
         for put in puts {
             match put {
                 Put::Written(row) => {
                     report.samples += 1;
                     report.bytes += row.nbytes;
-                    self.keep(&row);
+                    rows.push(row);
                 }
                 Put::Present(row) => {
                     report.skipped += 1;
-                    self.keep(&row);
+                    rows.push(row);
                 }
                 Put::Failed(error) => result = result.and(self.failed(error, report)),
             }
         }
+        self.early.insert(number, rows);
+        self.keep_early(EARLY_GROUPS);
         result
     }
 
-    fn keep(&mut self, row: &Row) {
-        self.changed = self.changed || !self.is_published(row);
-        self.rows.push(row);
+    /// Keeps the rows whose turn it is, and no more than `most` groups of others for later.
+    fn keep_early(&mut self, most: usize) {
+        while let Some(first) = self.early.first_entry() {
+            if *first.key() > self.next_group && self.early.len() <= most {
+                return;
+            }
+            let (number, rows) = self.early.pop_first().expect("there is a first entry");
+            self.next_group = self.next_group.max(number + 1);
+            for row in rows {
+                self.changed = self.changed || !self.is_published(&row);
+                self.rows.push(&row);
+            }
+        }
     }
 
     fn is_published(&self, row: &Row) -> bool {
@@ -234,22 +262,34 @@ impl<'a> Ingest<'a> {
     }
 
     pub(super) fn publish(self) -> Result<Summary> {
-        match &self.before {
-            Some(manifest) if !self.changed => Ok(manifest.summary()),
-            _ => {
-                let index = self.rows.finish(self.classes.names());
-                self.destination.publish(Manifest {
-                    classes: index.classes(),
-                    catalog: Arc::new(index),
-                })
-            }
+        let Self {
+            destination,
+            before,
+            rows,
+            classes,
+            seen,
+            changed,
+            ..
+        } = self;
+        if let Some(manifest) = before.as_ref().filter(|_| !changed) {
+            return Ok(manifest.summary());
         }
+        // At no time more than two copies of the rows: what is not needed goes first, and the store takes the lasting form
+        // as it is instead of making one of its own.
+        drop((seen, before));
+        let snapshot = rows.finish(classes.names()).to_bytes()?;
+        let index = Index::from_bytes(snapshot)?;
+        destination.publish(Manifest {
+            classes: index.classes(),
+            catalog: Arc::new(index),
+        })
     }
 }
 
 /// Tells what became of a group even where its task broke down.
 struct Farewell {
     sender: mpsc::Sender<Answer>,
+    number: u64,
     nbytes: u64,
     answer: Option<Result<Vec<Put>>>,
 }
@@ -263,8 +303,10 @@ impl Drop for Farewell {
             ))
         };
         // An ingest that has ended waits for nothing.
-        let _ = self
-            .sender
-            .send((self.nbytes, self.answer.take().unwrap_or_else(broken)));
+        let _ = self.sender.send((
+            self.number,
+            self.nbytes,
+            self.answer.take().unwrap_or_else(broken),
+        ));
     }
 }

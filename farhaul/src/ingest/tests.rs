@@ -1,7 +1,19 @@
-use std::{collections::VecDeque, sync::Arc};
+use std::{
+    collections::VecDeque,
+    fmt,
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
 
+use async_trait::async_trait;
 use bytes::Bytes;
-use loader_core::{Fields, NewSample, Part, Result, Store, memory::MemoryWriter};
+use loader_core::{
+    Capability, Fields, Manifest, NewSample, Part, Result, Store, StoreWriter,
+    memory::MemoryWriter, store::Put,
+};
 
 use super::*;
 use crate::task::Silent;
@@ -212,4 +224,132 @@ fn an_empty_source_is_an_empty_data_set_with_its_classes() {
         .unwrap();
     assert_eq!(*report.published.unwrap().classes, ["none"]);
     assert!(rows(&writer).is_empty());
+}
+
+/// A writer that takes its time, for the first group most, and counts what it is given meanwhile.
+#[derive(Debug)]
+struct Slow {
+    inner: MemoryWriter,
+    groups: AtomicU64,
+    held: AtomicU64,
+    most_held: AtomicU64,
+    largest_group: AtomicU64,
+    paths: Mutex<Vec<String>>,
+}
+
+impl Slow {
+    fn new() -> Arc<Self> {
+        Arc::new(Self {
+            inner: MemoryWriter::new(),
+            groups: AtomicU64::new(0),
+            held: AtomicU64::new(0),
+            most_held: AtomicU64::new(0),
+            largest_group: AtomicU64::new(0),
+            paths: Mutex::default(),
+        })
+    }
+}
+
+impl fmt::Display for Slow {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str("slow:")
+    }
+}
+
+#[async_trait]
+impl StoreWriter for Slow {
+    fn capability(&self) -> Capability {
+        let mut capability = self.inner.capability();
+        capability.request_samples = 64;
+        capability.requests_in_flight = 4;
+        capability
+    }
+
+    async fn published(&self) -> Result<Option<Manifest>> {
+        self.inner.published().await
+    }
+
+    async fn put(&self, samples: Vec<NewSample>) -> Result<Vec<Put>> {
+        let bytes = samples
+            .iter()
+            .map(|sample| sample.payload.len() as u64)
+            .sum();
+        let held = self.held.fetch_add(bytes, Ordering::SeqCst) + bytes;
+        self.most_held.fetch_max(held, Ordering::SeqCst);
+        self.largest_group.fetch_max(bytes, Ordering::SeqCst);
+        let is_first = self.groups.fetch_add(1, Ordering::SeqCst) == 0;
+        tokio::time::sleep(Duration::from_millis(if is_first { 200 } else { 5 })).await;
+        let puts = self.inner.put(samples).await;
+        self.held.fetch_sub(bytes, Ordering::SeqCst);
+        puts
+    }
+
+    async fn publish(&self, manifest: Manifest) -> Result<Summary> {
+        let paths = (0..manifest.catalog.len()).map(|row| manifest.catalog.row(row).path);
+        *self.paths.lock().unwrap() = paths.map(|path| path.to_string()).collect();
+        self.inner.publish(manifest).await
+    }
+}
+
+fn into_slow(slow: &Arc<Slow>, samples: Vec<Result<NewSample>>, memory_bytes: u64) -> IngestReport {
+    let mut source = Made {
+        classes: vec![],
+        samples: samples.into(),
+    };
+    let options = IngestOptions {
+        memory_bytes,
+        ..IngestOptions::default()
+    };
+    let destination = Destination::over(Arc::clone(slow) as Arc<dyn StoreWriter>).unwrap();
+    let outcome = ingest(
+        &mut source,
+        &destination,
+        &options,
+        &Silent,
+        &Cancel::default(),
+    );
+    outcome.into_result().unwrap()
+}
+
+#[test]
+fn a_group_ends_at_so_many_samples_or_bytes_whichever_comes_first() {
+    let large = "x".repeat(5000);
+    let samples = |payload: &str| {
+        (0..300)
+            .map(|number| sample(&format!("{number:03}"), 0, payload))
+            .collect::<Vec<_>>()
+    };
+    let slow = Slow::new();
+    let report = into_slow(&slow, samples(&large), 80_000);
+    assert_eq!((report.samples, report.bytes), (300, 1_500_000));
+    let largest = slow.largest_group.load(Ordering::SeqCst);
+    assert!((15_000..=20_000).contains(&largest), "{largest}");
+    let most = slow.most_held.load(Ordering::SeqCst);
+    assert!((40_000..=80_000).contains(&most), "{most}");
+
+    let slow = Slow::new();
+    into_slow(&slow, samples("x"), 80_000);
+    assert_eq!(slow.largest_group.load(Ordering::SeqCst), 64);
+    assert_eq!(slow.groups.load(Ordering::SeqCst), 5);
+}
+
+#[test]
+fn a_sample_above_the_memory_is_a_group_of_its_own() {
+    let slow = Slow::new();
+    let samples = vec![
+        sample("a", 0, "a"),
+        sample("b", 0, &"x".repeat(1000)),
+        sample("c", 0, "c"),
+    ];
+    assert_eq!(into_slow(&slow, samples, 100).samples, 3);
+    assert_eq!(slow.largest_group.load(Ordering::SeqCst), 1000);
+}
+
+#[test]
+fn every_row_is_published_whichever_group_is_written_first() {
+    let slow = Slow::new();
+    let samples = (0..6400).map(|number| sample(&format!("{number:04}"), 0, "x"));
+    into_slow(&slow, samples.collect(), 1 << 20);
+    let paths: Vec<_> = (0..6400).map(|number| format!("{number:04}")).collect();
+    assert_eq!(*slow.paths.lock().unwrap(), paths);
 }
