@@ -2,7 +2,8 @@
 
 use std::{
     fmt,
-    path::{Path, PathBuf},
+    os::unix::ffi::OsStrExt,
+    path::Path,
     sync::{Arc, OnceLock},
 };
 
@@ -11,7 +12,7 @@ use futures_util::stream::{self, BoxStream, StreamExt};
 use index::Index;
 use loader_core::{
     Capability, Catalog, Error, ErrorKind, FetchRequest, Fetched, Result, Row, SampleKey, Store,
-    Summary,
+    Summary, uri::percent_encode,
 };
 
 use crate::{
@@ -122,9 +123,10 @@ pub fn is_store(folder: &Path) -> bool {
     folder.join(folder::DATA_FILE).is_file()
 }
 
-/// The URI of a folder.
+/// The URI of a folder, which opens it again whatever bytes its path has.
 pub(crate) fn name(folder: &Path) -> String {
-    format!("{SCHEME}:{}", PathBuf::from(folder).display())
+    let path = percent_encode(folder.as_os_str().as_bytes());
+    format!("{SCHEME}:{path}")
 }
 
 impl Shared {

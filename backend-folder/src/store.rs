@@ -14,7 +14,7 @@ use futures_util::{
 };
 use loader_core::{
     Capability, Catalog, Error, ErrorKind, FetchRequest, Fetched, Manifest, Result, Row, SampleKey,
-    Store, Summary, Targets,
+    Store, Summary, Targets, uri::percent_encode,
 };
 
 use crate::{
@@ -286,27 +286,15 @@ impl fmt::Debug for FolderStore {
     }
 }
 
-/// `folder:PATH`, with what a URI cannot hold as `%XX`.
-struct Uri<'a>(&'a Path);
+/// `folder:PATH`, percent-encoded: a URI that opens the folder again whatever bytes its path has.
+pub(crate) struct Uri<'a>(pub(crate) &'a Path);
 
 impl fmt::Display for Uri<'_> {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.write_str("folder:")?;
-        for chunk in self.0.as_os_str().as_bytes().utf8_chunks() {
-            for letter in chunk.valid().chars() {
-                match letter {
-                    '%' | '?' | '#' | ' ' => write!(out, "%{:02X}", u32::from(letter))?,
-                    letter if letter.is_ascii_control() => {
-                        write!(out, "%{:02X}", u32::from(letter))?;
-                    }
-                    letter => write!(out, "{letter}")?,
-                }
-            }
-            chunk
-                .invalid()
-                .iter()
-                .try_for_each(|byte| write!(out, "%{byte:02X}"))?;
-        }
-        Ok(())
+        write!(
+            out,
+            "folder:{}",
+            percent_encode(self.0.as_os_str().as_bytes())
+        )
     }
 }

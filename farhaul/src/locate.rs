@@ -27,16 +27,15 @@ pub(crate) enum Address {
 }
 
 impl Address {
-    /// The whole URI without credentials. In a path only what would not survive is written as `%XX`.
+    /// The whole URI without credentials, as the stores show it too.
     pub(crate) fn uri(&self, scheme: &str) -> String {
         match self {
             Self::Network(uri) => uri.to_string(),
             Self::Path(path) => {
-                let plain = path.as_os_str().as_encoded_bytes().utf8_chunks();
-                let encode = |text: String, chunk: std::str::Utf8Chunk<'_>| {
-                    text + &chunk.valid().replace('%', "%25") + &percent_encode(chunk.invalid())
-                };
-                plain.fold(format!("{scheme}:"), encode)
+                format!(
+                    "{scheme}:{}",
+                    percent_encode(path.as_os_str().as_encoded_bytes())
+                )
             }
         }
     }
@@ -227,7 +226,7 @@ mod tests {
         }
         assert_eq!(
             Address::Path("b\u{e4}ume/100%".into()).uri("folder"),
-            "folder:b\u{e4}ume/100%25"
+            "folder:b%C3%A4ume/100%25"
         );
     }
 

@@ -1,6 +1,9 @@
 //! What is put comes back; nothing else does.
 
 use std::{
+    ffi::OsStr,
+    os::unix::ffi::OsStrExt,
+    path::Path,
     sync::Arc,
     time::{Duration, Instant},
 };
@@ -9,6 +12,7 @@ use backend_embedded::{EmbeddedConfig, EmbeddedStore, EmbeddedWriter};
 use futures_util::StreamExt;
 use loader_core::{
     ErrorKind, FetchRequest, Fingerprint, NewSample, Part, Put, SampleKey, Store, StoreWriter,
+    uri::percent_decode,
 };
 
 use crate::support::{
@@ -330,4 +334,25 @@ fn a_folder_without_a_store_is_not_found() {
         assert_eq!(error.kind(), ErrorKind::NotFound);
         assert!(error.advice().is_some());
     }
+}
+
+#[test]
+fn what_a_store_is_called_is_a_uri_that_opens_it_again() {
+    let runtime = runtime();
+    let folder = tempfile::tempdir().unwrap();
+    for name in [&b"a b%20#?"[..], "b\u{e4}ume".as_bytes(), b"x\xff%\xfe\n"] {
+        let place = folder.path().join(OsStr::from_bytes(name));
+        store(&runtime, &place, &samples(1));
+        let uri = open(&place).to_string();
+        assert_eq!(uri, writer(&place).to_string());
+        assert!(
+            uri.is_ascii() && !uri.contains([' ', '?', '#', '\n']),
+            "{uri}"
+        );
+        let path = percent_decode(uri.strip_prefix("embedded:").unwrap()).unwrap();
+        assert_eq!(Path::new(OsStr::from_bytes(&path)), place);
+    }
+    let missing = folder.path().join(OsStr::from_bytes(b"no\xff"));
+    let error = EmbeddedStore::open(&missing, EmbeddedConfig::default()).unwrap_err();
+    assert!(error.store().unwrap().ends_with("/no%FF"), "{error}");
 }

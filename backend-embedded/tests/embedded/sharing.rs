@@ -3,13 +3,13 @@
 use std::{
     fs,
     io::{BufRead, BufReader, Write},
-    os::unix::fs::PermissionsExt,
+    os::unix::{ffi::OsStrExt, fs::PermissionsExt},
     process::Stdio,
     time::{Duration, Instant},
 };
 
 use backend_embedded::{EmbeddedConfig, EmbeddedStore, EmbeddedWriter};
-use loader_core::{ErrorKind, NewSample, Store, StoreWriter};
+use loader_core::{ErrorKind, NewSample, Store, StoreWriter, uri::percent_encode};
 
 use crate::support::{
     assert_has, assert_well, child, child_command, fetch, manifest, open, place, put, runtime,
@@ -103,7 +103,7 @@ fn a_writer_waits_for_one_that_ends_soon() {
     drop(first);
     assert_eq!(
         waiting.join().unwrap(),
-        format!("embedded:{}", place.display())
+        format!("embedded:{}", percent_encode(place.as_os_str().as_bytes()))
     );
 }
 

@@ -10,7 +10,7 @@ use std::{
 };
 
 use backend_folder::{FolderConfig, FolderFormat, FolderStore, Layout};
-use loader_core::{ErrorKind, FetchRequest, NO_LABEL, Store};
+use loader_core::{ErrorKind, FetchRequest, NO_LABEL, Store, uri::percent_decode};
 use tempfile::{TempDir, tempdir};
 
 use crate::support::{catalog, fetch, open, read_source, read_store, run, tar, write};
@@ -277,4 +277,20 @@ fn a_loop_of_links_between_folders_ends() {
         ["a/1.jpg", "a/b/2.jpg", "b/2.jpg", "b/a/1.jpg"]
     );
     assert!(store.warnings().len() >= 4);
+}
+
+#[test]
+fn what_a_store_is_called_is_a_uri_that_opens_it_again() {
+    let parent = tempdir().unwrap();
+    for name in [&b"a b%20#?"[..], "b\u{e4}ume".as_bytes(), b"x\xff%\xfe\n"] {
+        let place = parent.path().join(OsStr::from_bytes(name));
+        write(&place, "c/1.jpg", b"x");
+        let uri = open(&place).to_string();
+        assert!(
+            uri.is_ascii() && !uri.contains([' ', '?', '#', '\n']),
+            "{uri}"
+        );
+        let path = percent_decode(uri.strip_prefix("folder:").unwrap()).unwrap();
+        assert_eq!(Path::new(OsStr::from_bytes(&path)), place);
+    }
 }

@@ -35,7 +35,7 @@ fn create(address: Address, _: OpenOptions) -> BoxFuture<'static, Result<Arc<dyn
 fn refuse_other_contents(path: &Path) -> Result<()> {
     let wrong = |message: &'static str| {
         Err(Error::new(ErrorKind::Usage, message)
-            .in_store(format!("embedded:{}", path.display()))
+            .in_store(Address::Path(path.to_owned()).uri(scheme::EMBEDDED.name))
             .hint("name a folder that is not there yet, an empty one, or an embedded store"))
     };
     if path.is_file() {
