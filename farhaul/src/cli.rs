@@ -23,7 +23,6 @@ mod failure;
 mod format;
 mod opening;
 mod output;
-mod size;
 mod usage;
 
 /// Exit code after Ctrl-C.

@@ -29,6 +29,7 @@ pub mod ingest;
 pub mod inspect;
 mod locate;
 mod options;
+pub mod parse;
 pub mod pixels;
 mod registry;
 mod runtime;

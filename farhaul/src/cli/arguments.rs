@@ -3,10 +3,12 @@
 use std::{ffi::OsString, path::PathBuf, time::Duration};
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
-use loader_core::{loader::config::Order, prefetch::fixed::FixedConfig};
+use loader_core::{
+    Error,
+    loader::config::{Order, Prefetch},
+};
 
-use super::size::{parse_prefetch, parse_size};
-use crate::{ingest::OnBadSample, pixels::Orientation};
+use crate::{ingest::OnBadSample, parse, pixels::Orientation};
 
 /// Feeds training loops with samples that live far away.
 #[derive(Debug, Parser)]
@@ -118,11 +120,11 @@ pub(super) struct Bench {
     /// How samples are packed into batches
     #[arg(long, value_enum, default_value_t = Packing::Arrival)]
     pub(super) order: Packing,
-    /// How much is fetched ahead: fixed:N batches
-    #[arg(long, value_name = "POLICY", value_parser = parse_prefetch)]
-    pub(super) prefetch: Option<FixedConfig>,
+    /// How much is fetched ahead: fixed:N batches, or fixed:N:K for one more with every K taken
+    #[arg(long, value_name = "POLICY", value_parser = prefetch)]
+    pub(super) prefetch: Option<Prefetch>,
     /// Bytes that may be held at once
-    #[arg(long, value_name = "SIZE", default_value = "512MB", value_parser = parse_size)]
+    #[arg(long, value_name = "SIZE", default_value = "512MB", value_parser = size)]
     pub(super) memory: u64,
     /// Seed of the order
     #[arg(long, default_value_t = 0)]
@@ -202,6 +204,22 @@ impl From<Packing> for Order {
             Packing::Strict => Self::Strict,
         }
     }
+}
+
+fn size(text: &str) -> Result<u64, String> {
+    parse::size(text).map_err(|error| in_words(&error))
+}
+
+fn prefetch(text: &str) -> Result<Prefetch, String> {
+    parse::prefetch(text).map_err(|error| in_words(&error))
+}
+
+/// What is wrong and what to do, in the one text that an argument's error has.
+fn in_words(error: &Error) -> String {
+    let advice = error
+        .advice()
+        .map_or(String::new(), |hint| format!("; {hint}"));
+    format!("{}{advice}", error.message())
 }
 
 fn milliseconds(text: &str) -> Result<Duration, String> {

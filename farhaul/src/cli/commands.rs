@@ -2,7 +2,7 @@
 
 use std::{ffi::OsString, os::unix::ffi::OsStringExt};
 
-use loader_core::{Result, loader::config::Prefetch};
+use loader_core::Result;
 
 use super::{
     answer,
@@ -183,8 +183,8 @@ fn bench_options(arguments: &Bench) -> BenchOptions {
     options.loader.order = arguments.order.into();
     options.loader.memory_bytes = arguments.memory;
     options.loader.seed = arguments.seed;
-    if let Some(fixed) = &arguments.prefetch {
-        options.loader.prefetch = Prefetch::Fixed(fixed.clone());
+    if let Some(prefetch) = &arguments.prefetch {
+        options.loader.prefetch = prefetch.clone();
     }
     options
 }
