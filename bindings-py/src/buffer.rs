@@ -1,8 +1,5 @@
 //! Memory of a batch as Python sees it: without a copy, writable, and alive as long as any view of it.
-#![expect(
-    unsafe_code,
-    reason = "the buffer protocol hands out bare pointers; the allocator is asked through C"
-)]
+#![expect(unsafe_code, reason = "the buffer protocol hands out bare pointers")]
 
 use std::{
     any::Any,
@@ -10,8 +7,6 @@ use std::{
     ptr,
     sync::Arc,
 };
-#[cfg(all(target_os = "linux", target_env = "gnu"))]
-use std::{env, sync::Once};
 
 use bytes::BytesMut;
 use farhaul::loader_core::loader::Lease;
@@ -19,39 +14,10 @@ use pyo3::{exceptions::PyBufferError, ffi, prelude::*};
 
 use crate::process::OfProcess;
 
+pub(crate) mod allocator;
+
 /// The part of a loader's memory budget that a batch takes up; given back when its last view dies.
 pub(crate) type SharedLease = Arc<OfProcess<Lease>>;
-
-/// Memory freed at the end of the heap that the allocator keeps instead of giving it back, bytes.
-#[cfg(all(target_os = "linux", target_env = "gnu"))]
-const KEPT_BYTES: c_int = 64 << 20;
-
-/// Asks glibc to keep some memory that was freed: `bytes` objects of a batch are freed together, and giving their pages back to
-/// the system only to have them cleared for the next batch costs several times the copy itself. Does nothing where the
-/// user has tuned the allocator, or where it is another one.
-pub(crate) fn keep_freed_memory() {
-    #[cfg(all(target_os = "linux", target_env = "gnu"))]
-    {
-        static ONCE: Once = Once::new();
-        let tuned = [
-            "MALLOC_TRIM_THRESHOLD_",
-            "MALLOC_MMAP_THRESHOLD_",
-            "GLIBC_TUNABLES",
-        ];
-        if tuned.iter().any(|name| env::var_os(name).is_some()) {
-            return;
-        }
-        // The size from which an allocation is a mapping of its own has to be set too: setting one of the two ends the
-        // allocator's own adjustment of both, and payloads above 128 KiB would be mapped and cleared one by one.
-        ONCE.call_once(|| {
-            // SAFETY: both calls only set a number that the allocator reads under its own lock.
-            unsafe {
-                libc::mallopt(libc::M_TRIM_THRESHOLD, KEPT_BYTES);
-                libc::mallopt(libc::M_MMAP_THRESHOLD, 32 << 20);
-            }
-        });
-    }
-}
 
 /// One block of memory with a shape, for `numpy.asarray`, `torch.frombuffer` and `memoryview`.
 #[pyclass(frozen, module = "farhaul._farhaul")]

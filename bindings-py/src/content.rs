@@ -107,7 +107,11 @@ impl Collate for PayloadCollate {
     type Slot = Option<Bytes>;
     type Batch = PayloadBatch;
 
-    fn batch_bytes(&self, _: usize) -> u64 {
+    fn slot_bytes(&self, _: u64) -> u64 {
+        0
+    }
+
+    fn filled_bytes(&self, _: &Self::Slot) -> u64 {
         0
     }
 

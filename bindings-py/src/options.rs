@@ -9,7 +9,7 @@ use farhaul::{
 };
 use pyo3::prelude::*;
 
-use crate::{buffer::keep_freed_memory, content::PayloadCollate, engine::AnyLoader};
+use crate::{buffer::allocator::keep_freed_memory, content::PayloadCollate, engine::AnyLoader};
 
 /// What `farhaul.loader.Options` holds; read attribute by attribute.
 #[derive(Debug, FromPyObject)]

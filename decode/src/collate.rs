@@ -84,8 +84,12 @@ impl Collate for ImageCollate {
     type Slot = BytesMut;
     type Batch = ImageBatch;
 
-    fn batch_bytes(&self, samples: usize) -> u64 {
-        (self.image_bytes as u64).saturating_mul(samples as u64)
+    fn slot_bytes(&self, _: u64) -> u64 {
+        self.image_bytes as u64
+    }
+
+    fn filled_bytes(&self, slot: &BytesMut) -> u64 {
+        slot.len() as u64
     }
 
     fn is_heavy(&self) -> bool {

@@ -41,10 +41,16 @@ impl Collate for RaggedCollate {
     type Slot = Option<Image>;
     type Batch = RaggedBatch;
 
-    /// An estimate where sizes are not fixed: pictures of 500×375, as in ImageNet.
-    fn batch_bytes(&self, samples: usize) -> u64 {
-        let (width, height) = self.geometry.image_size().unwrap_or((500, 375));
-        (u64::from(width) * u64::from(height) * 3).saturating_mul(samples as u64)
+    /// Where sizes are not fixed: ten bytes of pixels for one of a JPEG, as at the usual qualities.
+    fn slot_bytes(&self, payload_bytes: u64) -> u64 {
+        match self.geometry.image_size() {
+            Some((width, height)) => u64::from(width) * u64::from(height) * 3,
+            None => payload_bytes.saturating_mul(10),
+        }
+    }
+
+    fn filled_bytes(&self, slot: &Option<Image>) -> u64 {
+        slot.as_ref().map_or(0, |image| image.pixels.len() as u64)
     }
 
     fn is_heavy(&self) -> bool {

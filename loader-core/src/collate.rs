@@ -21,7 +21,7 @@ pub struct SampleSeed {
 ///
 /// # Contract
 /// - `slots` makes the memory of a whole batch; slots are filled on several threads at once, in any order.
-/// - `place` is deterministic from (seed, epoch, key), whatever the thread and slot; it blocks on nothing.
+/// - `place` is deterministic from (seed, epoch, path), whatever the thread and slot; it blocks on nothing.
 /// - A slot whose sample failed is left out of the batch or masked, as [`Filled::Failed`] in `finish` says.
 pub trait Collate: Debug + Send + Sync + 'static {
     /// The place of one sample in a batch under way.
@@ -29,8 +29,11 @@ pub trait Collate: Debug + Send + Sync + 'static {
     /// What the consumer gets.
     type Batch: Send + 'static;
 
-    /// Memory that a batch of so many samples will take besides their payloads, bytes.
-    fn batch_bytes(&self, samples: usize) -> u64;
+    /// Memory that a sample is expected to take in its slot, from the size of its payload; bytes, and besides a payload that
+    /// is kept. An estimate: the engine corrects it by what filled slots turn out to take.
+    fn slot_bytes(&self, payload_bytes: u64) -> u64;
+    /// Memory that a slot takes, bytes, besides a payload that is kept.
+    fn filled_bytes(&self, slot: &Self::Slot) -> u64;
     /// True where `place` costs so much that it belongs on the worker threads. The payload is then let go after `place`;
     /// otherwise it is kept and counted as part of the batch.
     fn is_heavy(&self) -> bool;
@@ -107,7 +110,11 @@ impl Collate for Raw {
     type Slot = Option<Sample>;
     type Batch = RawBatch;
 
-    fn batch_bytes(&self, _: usize) -> u64 {
+    fn slot_bytes(&self, _: u64) -> u64 {
+        0
+    }
+
+    fn filled_bytes(&self, _: &Self::Slot) -> u64 {
         0
     }
 
@@ -145,8 +152,12 @@ impl<C: Collate> Collate for Arc<C> {
     type Slot = C::Slot;
     type Batch = C::Batch;
 
-    fn batch_bytes(&self, samples: usize) -> u64 {
-        (**self).batch_bytes(samples)
+    fn slot_bytes(&self, payload_bytes: u64) -> u64 {
+        (**self).slot_bytes(payload_bytes)
+    }
+
+    fn filled_bytes(&self, slot: &Self::Slot) -> u64 {
+        (**self).filled_bytes(slot)
     }
 
     fn is_heavy(&self) -> bool {

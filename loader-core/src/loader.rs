@@ -43,12 +43,16 @@ mod workers;
 
 pub use held::Lease;
 
+/// Makes the policy of an epoch.
+type PolicyMaker = Box<dyn Fn() -> Box<dyn Prefetcher> + Send + Sync>;
+
 /// Makes epochs of batches. Threads start with the first epoch and stay for all.
 pub struct Loader<C: Collate> {
     store: Arc<dyn Store>,
     collate: Arc<C>,
     config: LoaderConfig,
     runtime: Handle,
+    policy: PolicyMaker,
     workers: Option<Arc<Workers>>,
     progress: Arc<Mutex<Progress>>,
     /// The state that the next epoch starts from.
@@ -74,12 +78,23 @@ impl<C: Collate> Loader<C> {
         Ok(Self {
             store,
             collate: Arc::new(collate),
+            policy: policy(&config.prefetch),
             config,
             runtime,
             workers: None,
             progress,
             next,
         })
+    }
+
+    /// Lets a policy of the caller's own decide how much is fetched ahead: `maker` makes one for each epoch.
+    #[must_use]
+    pub fn with_prefetcher(
+        mut self,
+        maker: impl Fn() -> Box<dyn Prefetcher> + Send + Sync + 'static,
+    ) -> Self {
+        self.policy = Box::new(maker);
+        self
     }
 
     /// Batches of a whole epoch: exact, and the same on every rank.
@@ -129,7 +144,7 @@ impl<C: Collate> Loader<C> {
             collate: Arc::clone(&self.collate),
             config: self.config.clone(),
             workers,
-            policy: policy(&self.config.prefetch),
+            policy: (self.policy)(),
         };
         Ok(engine.start(Arc::clone(&self.progress), &self.runtime))
     }
@@ -145,7 +160,8 @@ impl<C: Collate> Loader<C> {
     /// # Errors
     /// [`crate::ErrorKind::Incompatible`] for another data set, or where ranks or batch size differ and the state is not merged.
     pub fn load_state(&mut self, state: &State) -> Result<()> {
-        let state = state.dealt(self.store.summary().fingerprint, self.config.deal())?;
+        let summary = self.store.summary();
+        let state = state.dealt(summary.fingerprint, summary.samples, self.config.deal())?;
         self.config.seed = state.seed;
         self.config.shuffle = state.shuffle;
         self.begin_with(if state.is_complete() {
@@ -198,8 +214,8 @@ fn fresh(store: &dyn Store, config: &LoaderConfig, epoch: u64) -> State {
     State::new(subject, config.deal(), Positions::default())
 }
 
-fn policy(prefetch: &Prefetch) -> Box<dyn Prefetcher> {
-    match prefetch {
-        Prefetch::Fixed(config) => Box::new(Fixed::new(config.clone())),
+fn policy(prefetch: &Prefetch) -> PolicyMaker {
+    match prefetch.clone() {
+        Prefetch::Fixed(config) => Box::new(move || Box::new(Fixed::new(config.clone()))),
     }
 }

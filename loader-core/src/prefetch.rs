@@ -148,7 +148,8 @@ pub struct PrefetchSnapshot {
 /// # Contract
 /// - No I/O, no clock, no spawning, no randomness but from a seed: the same calls give the same answers.
 /// - It is asked [`next`](Self::next) after anything was told, and again until it answers `Wait`.
-/// - Each position is issued once; again only after a completion with [`Arrival::Lost`] for it.
+/// - Each position is issued once; again only after it was told that the request was
+///   [`Arrival::Lost`], or after it cancelled it.
 /// - It never issues what [`Outlook::admits`] refuses.
 /// - A call takes O(1) time, amortised.
 pub trait Prefetcher: Debug + Send {

@@ -14,8 +14,8 @@ use conformance::{
 };
 use futures_util::stream::BoxStream;
 use loader_core::{
-    Capability, Catalog, Collate, Error, ErrorKind, FetchRequest, Fetched, Result, Row, Sample,
-    SampleKey, Store, Summary,
+    Capability, Catalog, Collate, Error, ErrorKind, FetchRequest, Fetched, Lane, Result, Row,
+    Sample, SampleKey, Store, Summary,
     collate::{Filled, Raw, SampleSeed, Tag},
     loader::{
         Loader,
@@ -24,7 +24,9 @@ use loader_core::{
         state::State,
     },
     memory::MemoryStore,
-    prefetch::fixed::FixedConfig,
+    prefetch::{
+        Action, Completion, Outlook, PrefetchSnapshot, Prefetcher, Taken, fixed::FixedConfig,
+    },
 };
 use proptest::prelude::*;
 use tokio::runtime::Runtime;
@@ -343,6 +345,113 @@ fn a_runtime_that_goes_away_is_an_error_and_no_hang() {
     );
 }
 
+/// Asks for everything at once, gives half of it up before it can have come, and asks again.
+#[derive(Debug, Default)]
+struct Fickle {
+    next: u64,
+    cancelled: bool,
+    again: u64,
+}
+
+impl Prefetcher for Fickle {
+    fn completed(&mut self, _: Instant, _: Completion) {}
+    fn taken(&mut self, _: Instant, _: Taken) {}
+    fn lent(&mut self, _: Instant, _: i64) {}
+    fn overloaded(&mut self, _: Instant, _: Lane, _: Option<Instant>) {}
+
+    fn next(&mut self, _: Instant, outlook: &Outlook<'_>) -> Action {
+        let issue = |position| Action::Issue {
+            position,
+            lane: None,
+        };
+        if self.next < outlook.positions {
+            self.next += 1;
+            return issue(self.next - 1);
+        }
+        if self.again < outlook.positions {
+            self.cancelled = !self.cancelled;
+            if self.cancelled {
+                return Action::Cancel {
+                    position: self.again,
+                };
+            }
+            self.again += 2;
+            return issue(self.again - 2);
+        }
+        Action::Wait { until: None }
+    }
+
+    fn snapshot(&self) -> PrefetchSnapshot {
+        PrefetchSnapshot::default()
+    }
+}
+
+#[test]
+fn what_is_cancelled_can_be_asked_for_again_and_is_held_once() {
+    let mut loader = loader(store(40), config(8)).with_prefetcher(|| Box::<Fickle>::default());
+    let mut all = positions(&mut loader, usize::MAX).concat();
+    all.sort_unstable();
+    assert_eq!(all, (0..40).collect::<Vec<_>>());
+    assert_eq!(loader.stats().held_bytes, 0);
+}
+
+/// Pictures that are a hundred times larger than their files let expect.
+#[derive(Debug)]
+struct Swelling;
+
+impl Collate for Swelling {
+    type Slot = Vec<u8>;
+    type Batch = Vec<Vec<u8>>;
+
+    fn slot_bytes(&self, payload_bytes: u64) -> u64 {
+        payload_bytes
+    }
+
+    fn filled_bytes(&self, slot: &Vec<u8>) -> u64 {
+        slot.len() as u64
+    }
+
+    fn is_heavy(&self) -> bool {
+        true
+    }
+
+    fn slots(&self, samples: usize) -> Result<Vec<Vec<u8>>> {
+        Ok(vec![Vec::new(); samples])
+    }
+
+    fn place(&self, slot: &mut Vec<u8>, sample: Sample, _: SampleSeed) -> Result<()> {
+        *slot = vec![0; sample.payload.len() * 100];
+        Ok(())
+    }
+
+    fn finish(&self, slots: Vec<Filled<Vec<u8>>>) -> Vec<Vec<u8>> {
+        let slots = slots.into_iter().map(|filled| match filled {
+            Filled::Sample { slot, .. } | Filled::Failed(slot) | Filled::Padding(slot) => slot,
+        });
+        slots.collect()
+    }
+}
+
+#[test]
+fn memory_of_pictures_that_swell_is_learnt_and_held_to_the_budget() {
+    let samples =
+        (0..400).map(|number| samples::file(format!("{number:05}.jpg"), 0, vec![1; 1000]));
+    let store = Arc::new(MemoryStore::from_samples(samples, vec!["a".to_owned()]).unwrap());
+    let mut config = config(4);
+    config.memory_bytes = 4_000_000;
+    config.prefetch = Prefetch::Fixed(FixedConfig {
+        batches: 2,
+        slow_start: 1,
+    });
+    let mut loader = Loader::new(store, Swelling, config, RUNTIME.handle().clone()).unwrap();
+    for delivered in loader.start().unwrap() {
+        assert_eq!(delivered.unwrap().batch.len(), 4);
+    }
+    let peak = loader.stats().held_bytes_max;
+    assert!((400_000..=4_400_000).contains(&peak), "{peak}");
+    assert_eq!(loader.stats().held_bytes, 0);
+}
+
 /// A collation that works on the threads and breaks down on one sample.
 #[derive(Debug)]
 struct Fragile;
@@ -351,8 +460,12 @@ impl Collate for Fragile {
     type Slot = u64;
     type Batch = Vec<Option<(u64, Tag)>>;
 
-    fn batch_bytes(&self, samples: usize) -> u64 {
-        8 * samples as u64
+    fn slot_bytes(&self, _: u64) -> u64 {
+        8
+    }
+
+    fn filled_bytes(&self, _: &u64) -> u64 {
+        8
     }
 
     fn is_heavy(&self) -> bool {

@@ -169,7 +169,9 @@ impl LoaderConfig {
             Horizon::Batches(batches) => batches.get(),
             Horizon::Auto => {
                 let Prefetch::Fixed(fixed) = &self.prefetch;
-                (2 * fixed.batches)
+                fixed
+                    .batches
+                    .saturating_mul(2)
                     .max(8)
                     .min(12_000 / self.batch_samples)
                     .max(1)

@@ -148,7 +148,10 @@ pub(crate) struct Engine<C: Collate> {
     jobs_out: usize,
     done_sender: UnboundedSender<Done<C::Slot>>,
     done: UnboundedReceiver<Done<C::Slot>>,
-    slot_bytes: u64,
+    /// Bytes set aside for the slot of each position that is out or arrived and not in its slot.
+    reserved: HashMap<u64, u64>,
+    /// What filled slots took, in parts of what the collation had expected.
+    slot_scale: f64,
 }
 
 impl<C: Collate> Engine<C> {
@@ -170,9 +173,6 @@ impl<C: Collate> Engine<C> {
             config.horizon_batches(),
         );
         let assembly = Assembly::new(Arc::clone(collate), plan.clone(), state.handed_batches);
-        let batch =
-            usize::try_from(config.batch_samples).expect("a batch size is checked to be small");
-        let slot_bytes = collate.batch_bytes(batch).div_ceil(config.batch_samples);
         let (done_sender, done) = unbounded_channel();
         let mean_bytes = store.summary().mean_bytes();
         Self {
@@ -199,7 +199,8 @@ impl<C: Collate> Engine<C> {
             jobs_out: 0,
             done_sender,
             done,
-            slot_bytes,
+            reserved: HashMap::new(),
+            slot_scale: 1.0,
             parts,
         }
     }
@@ -265,8 +266,14 @@ impl<C: Collate> Engine<C> {
     /// Does what the policy wants until it waits; returns when to ask it again.
     fn act(&mut self, now: Instant) -> Option<Instant> {
         let wake = loop {
-            let expected =
-                |position| self.ahead.payload_bytes(self.ahead.row(position)) + self.slot_bytes;
+            let expected = |position| {
+                let payload_bytes = self.ahead.payload_bytes(self.ahead.row(position));
+                payload_bytes
+                    + scaled(
+                        self.parts.collate.slot_bytes(payload_bytes),
+                        self.slot_scale,
+                    )
+            };
             let outlook = Outlook {
                 positions: self.positions,
                 batch_samples: self.parts.config.batch_samples,
@@ -285,7 +292,7 @@ impl<C: Collate> Engine<C> {
                         self.hedge(position, Some(lane), None);
                     }
                 }
-                Action::Cancel { position } => self.requests.cancel(position),
+                Action::Cancel { position } => self.cancel(position),
                 Action::Wait { until } => break until,
             }
         };
@@ -301,7 +308,12 @@ impl<C: Collate> Engine<C> {
     fn issue(&mut self, position: u64, lane: Option<Lane>) {
         let row = self.ahead.row(position);
         let payload_bytes = self.ahead.payload_bytes(row);
-        self.parts.held.add(payload_bytes + self.slot_bytes);
+        let slot_bytes = scaled(
+            self.parts.collate.slot_bytes(payload_bytes),
+            self.slot_scale,
+        );
+        self.parts.held.add(payload_bytes + slot_bytes);
+        self.reserved.insert(position, slot_bytes);
         self.wanted.insert(
             position,
             Wanted {
@@ -317,6 +329,22 @@ impl<C: Collate> Engine<C> {
             lane,
             avoid: None,
         });
+    }
+
+    /// Gives up the requests for a position; one that has not come may then be issued anew.
+    fn cancel(&mut self, position: u64) {
+        self.requests.cancel(position);
+        if let Some(wanted) = self.wanted.remove(&position) {
+            self.parts.held.remove(wanted.payload_bytes);
+            self.release(position);
+        }
+    }
+
+    /// Gives back what was set aside for the slot of a position.
+    fn release(&mut self, position: u64) {
+        self.parts
+            .held
+            .remove(self.reserved.remove(&position).unwrap_or(0));
     }
 
     fn hedge(&mut self, position: u64, lane: Option<Lane>, avoid: Option<Lane>) {
@@ -359,4 +387,15 @@ impl<C: Collate> Engine<C> {
         };
         self.parts.queue.blame(cause);
     }
+}
+
+fn scaled(bytes: u64, scale: f64) -> u64 {
+    #[expect(
+        clippy::cast_precision_loss,
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "an estimate of a size; the cast saturates"
+    )]
+    let scaled = (bytes as f64 * scale) as u64;
+    scaled
 }

@@ -213,7 +213,7 @@ impl State {
     ///
     /// # Errors
     /// [`ErrorKind::Incompatible`] for another data set, or where the other ranks' states are needed too.
-    pub fn dealt(&self, fingerprint: Fingerprint, deal: Deal) -> Result<Self> {
+    pub fn dealt(&self, fingerprint: Fingerprint, samples: u64, deal: Deal) -> Result<Self> {
         let wrong =
             |message: String| Error::new(ErrorKind::Incompatible, message).during("load state");
         if self.fingerprint != fingerprint {
@@ -224,6 +224,13 @@ impl State {
             return Err(wrong(message).hint(
                 "open the data set that the state was saved with (any store of it will do)",
             ));
+        }
+        if self.samples != samples {
+            let message = format!(
+                "the state counts {} samples, the data set has {samples}",
+                self.samples
+            );
+            return Err(wrong(message).hint("the state was changed since it was saved"));
         }
         if self.rank == Some(deal.rank) && self.deal() == deal {
             return Ok(self.clone());
@@ -360,9 +367,15 @@ mod tests {
     #[test]
     fn another_rank_needs_the_merged_state() {
         let state = State::new(subject(9), deal(2, 2, 0), Positions::default());
-        let error = state.dealt(state.fingerprint, deal(2, 2, 1)).unwrap_err();
+        let error = state
+            .dealt(state.fingerprint, 9, deal(2, 2, 1))
+            .unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Incompatible);
         assert!(error.advice().unwrap().contains("merge_states"));
+        let error = state
+            .dealt(state.fingerprint, 8, deal(2, 2, 0))
+            .unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Incompatible);
         assert_eq!(
             State::merge(&[state.clone(), state]).unwrap_err().kind(),
             ErrorKind::Incompatible
@@ -383,7 +396,7 @@ mod tests {
                 for rank in 0..*ranks {
                     let mut state = match &merged {
                         None => State::new(subject(samples), deal(*batch, *ranks, rank), Positions::default()),
-                        Some(merged) => merged.dealt(merged.fingerprint, deal(*batch, *ranks, rank)).unwrap(),
+                        Some(merged) => merged.dealt(merged.fingerprint, samples, deal(*batch, *ranks, rank)).unwrap(),
                     };
                     let plan = state.plan();
                     let stop = u64::from(stops[usize::try_from(rank).unwrap()]) % (plan.batches() + 1);

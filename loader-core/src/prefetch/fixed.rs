@@ -1,6 +1,9 @@
 //! The original's policy: a fixed number of batches ahead, with an open-loop slow start. The yardstick for `adaptive`.
 
-use std::{collections::VecDeque, time::Instant};
+use std::{
+    collections::{HashMap, VecDeque},
+    time::Instant,
+};
 
 use serde::{Deserialize, Serialize};
 
@@ -36,6 +39,8 @@ pub struct Fixed {
     config: FixedConfig,
     next: u64,
     lost: VecDeque<u64>,
+    /// Bytes expected of each position that is out.
+    out: HashMap<u64, u64>,
     in_flight_bytes: u64,
 }
 
@@ -46,6 +51,7 @@ impl Fixed {
             config,
             next: 0,
             lost: VecDeque::new(),
+            out: HashMap::new(),
             in_flight_bytes: 0,
         }
     }
@@ -61,6 +67,7 @@ impl Fixed {
         let bytes = (outlook.expected_bytes)(position);
         outlook.admits(position, bytes).then(|| {
             self.in_flight_bytes += bytes;
+            self.out.insert(position, bytes);
             Action::Issue {
                 position,
                 lane: None,
@@ -71,7 +78,7 @@ impl Fixed {
 
 impl Prefetcher for Fixed {
     fn completed(&mut self, _: Instant, completion: Completion) {
-        self.in_flight_bytes = self.in_flight_bytes.saturating_sub(completion.bytes);
+        self.in_flight_bytes -= self.out.remove(&completion.position).unwrap_or(0);
         if completion.arrival == Arrival::Lost {
             self.lost.push_back(completion.position);
         }

@@ -60,7 +60,8 @@ impl<C: Collate> Engine<C> {
                     return Ok(());
                 }
                 self.wanted.remove(&position);
-                self.parts.held.remove(expected + self.slot_bytes);
+                self.parts.held.remove(expected);
+                self.release(position);
                 let times = self.lost.entry(position).or_default();
                 *times += 1;
                 if *times > LOST_LIMIT {
@@ -182,10 +183,11 @@ impl<C: Collate> Engine<C> {
         } = done;
         match outcome {
             Ok(()) => {
+                let filled_bytes = self.filled(target.position, &slot, payload_bytes);
                 let held = if self.parts.collate.is_heavy() {
-                    self.slot_bytes
+                    filled_bytes
                 } else {
-                    payload_bytes + self.slot_bytes
+                    payload_bytes + filled_bytes
                 };
                 self.assembly.fill(
                     spot,
@@ -206,5 +208,21 @@ impl<C: Collate> Engine<C> {
                 self.failed(spot, target, error.at(tag.path))
             }
         }
+    }
+
+    /// Books what a slot really takes in place of what was set aside for it, and learns from the difference.
+    pub(super) fn filled(&mut self, position: u64, slot: &C::Slot, payload_bytes: u64) -> u64 {
+        self.release(position);
+        let filled_bytes = self.parts.collate.filled_bytes(slot);
+        self.parts.held.add(filled_bytes);
+        let expected = self.parts.collate.slot_bytes(payload_bytes);
+        if payload_bytes > 0 && expected > 0 {
+            #[expect(clippy::cast_precision_loss, reason = "a ratio of two sizes")]
+            let scale = filled_bytes as f64 / expected as f64;
+            // Follows the last sixteen or so: enough to be steady, and soon enough after the first.
+            self.slot_scale =
+                (self.slot_scale + (scale - self.slot_scale) / 16.0).clamp(0.01, 1000.0);
+        }
+        filled_bytes
     }
 }

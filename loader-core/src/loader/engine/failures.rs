@@ -13,8 +13,10 @@ use crate::{
 
 /// How many substitutes are tried for one bad sample.
 const SUBSTITUTE_LIMIT: u32 = 4;
-/// How many rows are looked at for a substitute: a class rarer than one in a million is skipped instead.
-const SUBSTITUTE_SEARCH: u64 = 1 << 20;
+/// How many rows are looked at here and there for a substitute, before those of its class are looked for one after another.
+const SUBSTITUTE_SEARCH: u64 = 4096;
+/// How many rows are looked at one after another: the engine stands still meanwhile, a few milliseconds at the most.
+const SUBSTITUTE_SCAN: usize = 1 << 20;
 
 impl<C: Collate> Engine<C> {
     /// A sample is bad: what follows is the policy's choice.
@@ -64,12 +66,9 @@ impl<C: Collate> Engine<C> {
             return Ok(());
         }
         let slot = self.assembly.take(spot)?;
-        self.assembly.skip(
-            spot,
-            self.ahead.ordinal(target.position),
-            slot,
-            self.slot_bytes,
-        );
+        let slot_bytes = self.filled(target.position, &slot, 0);
+        self.assembly
+            .skip(spot, self.ahead.ordinal(target.position), slot, slot_bytes);
         self.report(spot, target, None);
         Ok(())
     }
@@ -98,8 +97,13 @@ impl<C: Collate> Engine<C> {
         let seed =
             mix(self.parts.state.seed ^ failed.rotate_left(32)) ^ u64::from(target.substitute);
         let order = Permutation::new(catalog.len(), seed, self.parts.state.epoch);
-        let mut rows = (0..catalog.len().min(SUBSTITUTE_SEARCH)).map(|at| order.at(at));
-        rows.find(|&row| row != failed && row != target.row && catalog.label(row) == label)
+        let fits = |row: &u64| *row != failed && *row != target.row && catalog.label(*row) == label;
+        let mut anywhere = (0..catalog.len().min(SUBSTITUTE_SEARCH)).map(|at| order.at(at));
+        let start = order.at(0);
+        let onwards = (start..catalog.len()).chain(0..start);
+        anywhere
+            .find(fits)
+            .or_else(|| onwards.take(SUBSTITUTE_SCAN).find(fits))
     }
 
     /// Tells with its batch what became of a sample that had failed.

@@ -114,14 +114,15 @@ impl Requests {
         self.out.is_empty() && self.queue.is_empty()
     }
 
-    /// Gives up every request that is out for nothing but this position.
+    /// Gives up every request that is out for nothing but the planned sample of this position; one for a substitute goes on.
     pub(super) fn cancel(&mut self, position: u64) {
-        self.queue.retain(|target| target.position != position);
+        let is_of = |target: &Target| target.position == position && target.substitute == 0;
+        self.queue.retain(|target| !is_of(target));
         self.out.retain(|_, request| {
             let of_position = request
                 .targets
                 .iter_mut()
-                .filter(|target| target.is_some_and(|target| target.position == position));
+                .filter(|target| target.as_ref().is_some_and(is_of));
             of_position.for_each(|target| *target = None);
             let wanted = request.targets.iter().any(Option::is_some);
             if !wanted {
