@@ -29,7 +29,8 @@ pub struct ExportReport {
 }
 
 /// Writes every sample below a folder: files of a folder at their paths, members of a tar as `tar -x` writes them below the
-/// name of their shard. Classes without samples become empty folders.
+/// name of their shard. Classes of an image folder that have no samples become empty folders; names of labels that a set of
+/// tars never uses do not, since `tar -x` makes none.
 ///
 /// Each file appears whole or not at all. A file that is there with the same bytes stays; one with other bytes is a
 /// [`ErrorKind::Conflict`] unless `overwrite` is set. No path and no link leads out of the folder.
@@ -53,33 +54,43 @@ pub fn export(
             temporary: AtomicU64::new(0),
         };
         let catalog = data.catalog()?;
-        let mut labels = BTreeSet::new();
+        let (mut labels, mut has_classes) = (BTreeSet::new(), true);
         let work = |row: Row, sample: Result<Sample>| {
-            let label = row.label;
+            let (label, is_file) = (row.label, is_file(&row));
             target
                 .write(&row, sample)
-                .map(|bytes| (label, bytes))
+                .map(|bytes| (label, is_file, bytes))
                 .map_err(|error| error.at(row.path))
         };
         sweep(data, &*catalog, cancel, work, |written| {
-            let (label, bytes) = written?;
+            let (label, is_file, bytes) = written?;
             labels.insert(label);
+            has_classes &= is_file;
             report.samples += 1;
             report.bytes += bytes;
             progress.advanced(1, bytes);
             Ok(())
         })?;
         let classes = data.summary().classes;
-        for (_, name) in (0_i64..)
+        let unused = (0_i64..)
             .zip(&*classes)
-            .filter(|(label, _)| !labels.contains(label))
-        {
+            .filter(|(label, _)| has_classes && !labels.contains(label));
+        for (_, name) in unused {
             target.empty_class(name)?;
         }
         Ok(())
     })();
     progress.finished();
     Outcome::new(report, result, "export")
+}
+
+/// True for a row of an image folder: the path is that of the file, which is its one part. A tar's keys end before the dot.
+fn is_file(row: &Row) -> bool {
+    let [part] = &row.parts[..] else {
+        return false;
+    };
+    let path = row.path.as_bytes().strip_suffix(part.name.as_bytes());
+    path.is_some_and(|path| path.ends_with(b"."))
 }
 
 struct Target<'a> {
@@ -266,6 +277,31 @@ mod tests {
             ErrorKind::Io
         );
         assert_eq!(fs::read_dir(folder.path().join("a")).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn labels_that_a_set_of_tars_never_uses_make_no_folders() {
+        let folder = tempfile::tempdir().unwrap();
+        let report = exported("shard/x", &["a", "none", ""], folder.path())
+            .into_result()
+            .unwrap();
+        assert_eq!(report.samples, 1);
+        let names: Vec<_> = fs::read_dir(folder.path())
+            .unwrap()
+            .map(|entry| entry.unwrap().file_name())
+            .collect();
+        assert_eq!(names, ["shard"]);
+        assert_eq!(fs::read(folder.path().join("shard/x.jpg")).unwrap(), b"abc");
+    }
+
+    #[test]
+    fn a_data_set_without_samples_is_its_class_folders() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = MemoryStore::from_samples([], vec!["a".into(), "b".into()]).unwrap();
+        let data = Dataset::over(Arc::new(store)).unwrap();
+        let outcome = export(&data, folder.path(), false, &Silent, &Cancel::default());
+        assert_eq!(outcome.into_result().unwrap().samples, 0);
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 2);
     }
 
     #[test]
