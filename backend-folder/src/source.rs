@@ -10,6 +10,7 @@ use crate::{
     mds::MdsSet,
     open_files::OpenFiles,
     rows::Rows,
+    store::Uri,
     tars::TarCatalog,
 };
 
@@ -30,7 +31,8 @@ use self::{ahead::ReadAhead, gzip::GzipShards};
 /// As [`crate::FolderStore::open`]. For MDS also what is wrong with the index or with a shard as a whole: nothing is
 /// delivered from a set that lacks a shard.
 pub fn open(path: &Path, format: SourceFormat, config: SourceConfig) -> Result<Box<dyn Source>> {
-    open_quietly(path, format, &config).map_err(|error| error.during("ingest"))
+    let opened = open_quietly(path, format, &config);
+    opened.map_err(|error| error.during("ingest").in_store(Uri(path)))
 }
 
 fn open_quietly(
@@ -38,43 +40,49 @@ fn open_quietly(
     format: SourceFormat,
     config: &SourceConfig,
 ) -> Result<Box<dyn Source>> {
-    let source = match layout::list(path, format, config.list_options())? {
-        Listing::Files(listing) => {
-            let jobs = RowJobs {
-                rows: Rows::Files(Arc::new(listing.catalog)),
-                order: None,
-            };
-            LocalSource::new(
-                listing.classes,
-                listing.left_out,
-                Arc::new(jobs),
-                None,
-                config,
-            )
-        }
-        Listing::Tars(listing) => {
-            let catalog = Arc::new(listing.catalog);
-            let (order, compressed) = by_compression(&catalog);
-            let open = Arc::new(OpenFiles::new(config.read_threads.max(1) * 4));
-            let jobs = RowJobs {
-                rows: Rows::Tars(Arc::clone(&catalog), open),
-                order,
-            };
-            let compressed = compressed.map(|rows| GzipShards::new(catalog, rows, config));
-            LocalSource::new(
-                listing.classes,
-                listing.left_out,
-                Arc::new(jobs),
-                compressed,
-                config,
-            )
-        }
-        Listing::Mds => {
-            let set = MdsSet::open(path, config.max_sample_bytes)?;
-            LocalSource::new(Vec::new(), 0, Arc::new(set), None, config)
-        }
-    };
-    Ok(Box::new(source))
+    let (told, jobs, compressed): (_, Arc<dyn Jobs>, _) =
+        match layout::list(path, format, config.list_options())? {
+            Listing::Files(listing) => {
+                let jobs = RowJobs {
+                    rows: Rows::Files(Arc::new(listing.catalog)),
+                    order: None,
+                };
+                let told = Told {
+                    classes: listing.classes,
+                    left_out: listing.left_out,
+                    warnings: listing.warnings,
+                };
+                (told, Arc::new(jobs), None)
+            }
+            Listing::Tars(listing) => {
+                let catalog = Arc::new(listing.catalog);
+                let (order, compressed) = by_compression(&catalog);
+                let open = Arc::new(OpenFiles::new(config.read_threads.max(1) * 4));
+                let jobs = RowJobs {
+                    rows: Rows::Tars(Arc::clone(&catalog), open),
+                    order,
+                };
+                let told = Told {
+                    classes: listing.classes,
+                    left_out: listing.left_out,
+                    warnings: Vec::new(),
+                };
+                let compressed = compressed.map(|rows| GzipShards::new(catalog, rows, config));
+                (told, Arc::new(jobs), compressed)
+            }
+            Listing::Mds => {
+                let set = MdsSet::open(path, config.max_sample_bytes)?;
+                (Told::default(), Arc::new(set), None)
+            }
+        };
+    let expected = jobs.len() as u64 + compressed.as_ref().map_or(0, GzipShards::expected);
+    Ok(Box::new(LocalSource {
+        name: Uri(path).to_string(),
+        told,
+        expected,
+        ahead: ReadAhead::new(jobs, config.read_threads, config.read_ahead_bytes),
+        compressed,
+    }))
 }
 
 type RowNumbers = Vec<u32>;
@@ -146,39 +154,28 @@ fn new_sample(sample: Sample) -> NewSample {
     }
 }
 
+/// What the listing says besides its rows.
+#[derive(Debug, Default)]
+struct Told {
+    classes: Vec<String>,
+    left_out: u64,
+    warnings: Vec<String>,
+}
+
 /// Any source of this crate.
 #[derive(Debug)]
 struct LocalSource {
-    classes: Vec<String>,
-    left_out: u64,
+    /// Its URI.
+    name: String,
+    told: Told,
     expected: u64,
     ahead: ReadAhead,
     compressed: Option<GzipShards>,
 }
 
-impl LocalSource {
-    fn new(
-        classes: Vec<String>,
-        left_out: u64,
-        jobs: Arc<dyn Jobs>,
-        compressed: Option<GzipShards>,
-        config: &SourceConfig,
-    ) -> Self {
-        let expected = jobs.len() as u64 + compressed.as_ref().map_or(0, GzipShards::expected);
-        let ahead = ReadAhead::new(jobs, config.read_threads, config.read_ahead_bytes);
-        Self {
-            classes,
-            left_out,
-            expected,
-            ahead,
-            compressed,
-        }
-    }
-}
-
 impl Source for LocalSource {
     fn classes(&self) -> Vec<String> {
-        self.classes.clone()
+        self.told.classes.clone()
     }
 
     fn expected_samples(&self) -> Option<u64> {
@@ -186,7 +183,11 @@ impl Source for LocalSource {
     }
 
     fn left_out(&self) -> u64 {
-        self.left_out
+        self.told.left_out
+    }
+
+    fn warnings(&self) -> Vec<String> {
+        self.told.warnings.clone()
     }
 
     fn next_sample(&mut self) -> Option<Result<NewSample>> {
@@ -194,6 +195,7 @@ impl Source for LocalSource {
             .ahead
             .next_sample()
             .or_else(|| self.compressed.as_mut()?.next_sample());
-        next.map(|sample| sample.map_err(|error: Error| error.during("ingest")))
+        let named = |error: Error| error.during("ingest").in_store(&self.name);
+        next.map(|sample| sample.map_err(named))
     }
 }

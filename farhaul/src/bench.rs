@@ -170,7 +170,7 @@ fn run<C: Collate>(
         whole += stats.waits.total() + stats.consumer;
         if let Err(error) = &result {
             // Under `fail` the sample that ended it is not in the loader's count.
-            report.failures += u64::from(error.kind().is_of_one_sample());
+            report.failures += u64::from(error.is_of_one_sample());
             break;
         }
     }

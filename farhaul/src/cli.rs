@@ -73,7 +73,9 @@ fn exit_code(error: &Error) -> u8 {
         ErrorKind::Usage => 2,
         ErrorKind::Cancelled => INTERRUPTED,
         ErrorKind::TooManyErrors => 1,
-        kind if kind.is_of_one_sample() && error.path().is_some() => 1,
+        // A target that may not be written to fails for the disk's sake, whichever sample was the first.
+        ErrorKind::PermissionDenied if error.operation() == "export" => 3,
+        _ if error.is_of_one_sample() && error.path().is_some() => 1,
         _ => 3,
     }
 }

@@ -8,7 +8,9 @@ use serde::Serialize;
 use crate::dataset::Dataset;
 
 /// A data set in figures.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+///
+/// Its default says that nothing is known: no samples, and a fingerprint of zeros, which no data set has.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct InfoReport {
     /// Number of samples.

@@ -103,6 +103,9 @@ pub fn ingest(
     let begun = Instant::now();
     let mut report = IngestReport::default();
     progress.started("ingest", source.expected_samples());
+    for warning in source.warnings() {
+        progress.warned(&warning);
+    }
     let result = Ingest::begin(source, destination, options).and_then(|mut run| {
         let result = run.pour(source, progress, cancel, &mut report);
         // What is under way is kept whatever happened: a rerun finds it.

@@ -9,6 +9,7 @@ use std::{
 
 use loader_core::{
     Error, ErrorKind, Result,
+    identity::display_bytes,
     uri::{Uri, percent_decode, percent_encode, split_scheme},
 };
 
@@ -58,6 +59,16 @@ impl Address {
 pub(crate) enum Place {
     Bare(PathBuf),
     Scheme(Scheme, Address),
+}
+
+impl Place {
+    /// What it is called in errors: a URI without credentials, or the bare path.
+    pub(crate) fn name(&self) -> String {
+        match self {
+            Self::Bare(path) => display_bytes(path.as_os_str().as_encoded_bytes()),
+            Self::Scheme(scheme, address) => address.uri(scheme.name),
+        }
+    }
 }
 
 /// Reads a text as design says: a known scheme first, then literally as a path.
@@ -125,7 +136,7 @@ fn unknown_scheme(scheme: &str, rest: &str) -> Error {
 
 /// A path that is not there, with what may have been meant.
 pub(crate) fn not_found(path: &Path) -> Error {
-    let shown = loader_core::identity::display_bytes(path.as_os_str().as_encoded_bytes());
+    let shown = display_bytes(path.as_os_str().as_encoded_bytes());
     let error = Error::new(ErrorKind::NotFound, format!("{shown:?} is not there")).during("open");
     let hint: Option<Cow<'static, str>> = if shown.starts_with('~') {
         Some("a quoted ~ is not replaced by the shell: write the whole path".into())

@@ -62,6 +62,11 @@ pub fn open_at(path: &Path, options: &OpenOptions) -> Result<Dataset> {
 }
 
 fn open_place(place: Place, options: &OpenOptions) -> Result<Dataset> {
+    let name = place.name();
+    open_unnamed(place, options).map_err(|error| error.in_store(name))
+}
+
+fn open_unnamed(place: Place, options: &OpenOptions) -> Result<Dataset> {
     let (scheme, address) = match place {
         Place::Bare(path) => (backend::of_path(&path, options)?, Address::Path(path)),
         Place::Scheme(scheme, address) => (scheme, address),
@@ -95,6 +100,11 @@ pub fn open_source_at(path: &Path, options: &OpenOptions) -> Result<Box<dyn Sour
 }
 
 fn source_at(place: Place, options: &OpenOptions) -> Result<Box<dyn Source>> {
+    let name = place.name();
+    source_unnamed(place, options).map_err(|error| error.in_store(name))
+}
+
+fn source_unnamed(place: Place, options: &OpenOptions) -> Result<Box<dyn Source>> {
     #[cfg(feature = "folder")]
     {
         use crate::scheme::FOLDER;
@@ -129,6 +139,11 @@ pub fn create_at(path: &Path, options: &OpenOptions) -> Result<Destination> {
 }
 
 fn create_place(place: Place, options: &OpenOptions) -> Result<Destination> {
+    let name = place.name();
+    create_unnamed(place, options).map_err(|error| error.in_store(name))
+}
+
+fn create_unnamed(place: Place, options: &OpenOptions) -> Result<Destination> {
     let (scheme, address) = match place {
         Place::Bare(path) => (EMBEDDED, Address::Path(path)),
         Place::Scheme(scheme, address) => (scheme, address),

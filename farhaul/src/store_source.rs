@@ -89,6 +89,11 @@ impl Source for StoreSource {
         0
     }
 
+    /// An open store has told them when it was made.
+    fn warnings(&self) -> Vec<String> {
+        Vec::new()
+    }
+
     fn next_sample(&mut self) -> Option<Result<NewSample>> {
         if self.group.is_empty() {
             self.group = self.groups.recv().ok()?.into();
@@ -109,7 +114,8 @@ impl Source for StoreSource {
             payload,
             fields,
         };
-        Some(sample.map(new).map_err(|error| error.at(path.clone())))
+        let named = |error: Error| error.at(path.clone()).in_store(self.data.uri());
+        Some(sample.map(new).map_err(named))
     }
 }
 

@@ -13,6 +13,8 @@ pub trait Progress: Sync {
     fn started(&self, step: &'static str, samples: Option<u64>);
     /// So many more samples and payload bytes are done.
     fn advanced(&self, samples: u64, bytes: u64);
+    /// Something may be a mistake though the task goes on. Comes at any time.
+    fn warned(&self, warning: &str);
     /// The step is over, well or not.
     fn finished(&self);
 }
@@ -24,6 +26,7 @@ pub struct Silent;
 impl Progress for Silent {
     fn started(&self, _: &'static str, _: Option<u64>) {}
     fn advanced(&self, _: u64, _: u64) {}
+    fn warned(&self, _: &str) {}
     fn finished(&self) {}
 }
 
@@ -72,6 +75,13 @@ impl<R> Outcome<R> {
             report,
             error: result.err().map(|error| error.during(operation)),
         }
+    }
+
+    /// Names the store in an error that names none.
+    #[cfg(feature = "cli")]
+    pub(crate) fn in_store(mut self, store: &str) -> Self {
+        self.error = self.error.map(|error| error.in_store(store));
+        self
     }
 
     /// The report of a task that came to its end.

@@ -22,7 +22,7 @@ pub struct VerifyReport {
     pub samples: u64,
     /// Samples that are as they should be.
     pub ok: u64,
-    /// Paths of samples whose bytes are not what was recorded, or that do not decode where that was asked for.
+    /// Paths of samples whose bytes are not what was recorded, may not be read, or do not decode where that was asked for.
     pub corrupt: Vec<String>,
     /// Paths of samples that the store has no longer.
     pub missing: Vec<String>,
@@ -106,7 +106,7 @@ fn judge(row: Row, sample: Result<Sample>, pixels: Option<&Pixels>) -> Result<Ve
         Err(error) if matches!(error.kind(), ErrorKind::Vanished | ErrorKind::NotFound) => {
             Ok(Verdict::Missing(row))
         }
-        Err(error) if error.kind().is_of_one_sample() => Ok(Verdict::Corrupt(row)),
+        Err(error) if error.is_of_one_sample() => Ok(Verdict::Corrupt(row)),
         Err(error) => Err(error.at(row.path)),
     }
 }

@@ -230,6 +230,13 @@ impl Error {
         self.0.transient
     }
 
+    /// True where one sample is at fault and the others are not, so that `on_error` may skip or substitute it: its bytes are
+    /// ([`ErrorKind::is_of_one_sample`]), or it is named and may not be read, as a file that belongs to somebody else.
+    pub fn is_of_one_sample(&self) -> bool {
+        let is_denied = self.0.kind == ErrorKind::PermissionDenied && self.0.path.is_some();
+        is_denied || self.0.kind.is_of_one_sample()
+    }
+
     /// The operation during which it happened; empty if nobody said.
     pub fn operation(&self) -> &'static str {
         self.0.operation
@@ -326,6 +333,19 @@ mod tests {
             .during("b");
         assert_eq!(error.path().unwrap().to_string(), "first");
         assert_eq!(error.operation(), "a");
+    }
+
+    #[test]
+    fn a_permission_is_of_one_sample_where_one_is_named() {
+        let denied = Error::new(ErrorKind::PermissionDenied, "cannot read");
+        assert!(!denied.is_of_one_sample());
+        assert!(denied.at("cat/1.jpg").is_of_one_sample());
+        assert!(Error::new(ErrorKind::Corrupt, "x").is_of_one_sample());
+        assert!(
+            !Error::new(ErrorKind::DiskFull, "x")
+                .at("a")
+                .is_of_one_sample()
+        );
     }
 
     #[test]

@@ -9,8 +9,8 @@ use crate::{error::Result, sample::NewSample};
 /// Blocking by design: an ingest runs it on a thread of its own.
 ///
 /// # Contract
-/// - A failed sample is an `Err` that names it ([`crate::ErrorKind::is_of_one_sample`]); the samples after it still come.
-///   Any other `Err` ends the source.
+/// - A failed sample is an `Err` that names it ([`crate::Error::is_of_one_sample`]); the samples after it still come. A file
+///   that may not be read is one of them: `PermissionDenied` with its path. Any other `Err` ends the source.
 /// - Memory is bounded by the largest sample and a fixed number of samples read ahead.
 pub trait Source: Debug + Send {
     /// Class names by label as this source numbers them: code-point order, empty classes included.
@@ -19,6 +19,9 @@ pub trait Source: Debug + Send {
     fn expected_samples(&self) -> Option<u64>;
     /// Things met that are no samples (hidden files, junk, side files); final once the source has ended.
     fn left_out(&self) -> u64;
+    /// What may be a mistake though it can be read, a line each: class names that look alike (one letter in two Unicode forms),
+    /// links that lead in a circle. Known since the source was opened; empty where there is nothing to say.
+    fn warnings(&self) -> Vec<String>;
     /// The next sample; `None` at the end.
     fn next_sample(&mut self) -> Option<Result<NewSample>>;
 }

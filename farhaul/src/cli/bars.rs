@@ -82,6 +82,14 @@ impl Progress for Bars {
         }
     }
 
+    fn warned(&self, warning: &str) {
+        let line = || note(&format!("warning: {warning}"));
+        match self.step().as_ref().and_then(|step| step.bar.as_ref()) {
+            Some(bar) => bar.suspend(line),
+            None => line(),
+        }
+    }
+
     fn finished(&self) {
         if let Some(bar) = self.step().take().and_then(|step| step.bar) {
             bar.finish_and_clear();
@@ -137,7 +145,9 @@ mod tests {
         let bars = Bars::new();
         bars.advanced(1, 1);
         bars.finished();
+        bars.warned("nothing is under way");
         bars.started("verify", Some(2));
+        bars.warned("something is");
         bars.advanced(1, 1);
         bars.started("bench", None);
         bars.finished();

@@ -12,14 +12,14 @@ use super::{
     output::{Output, note},
 };
 use crate::{
-    bench::{self as bench_task, BenchOptions},
-    info as info_task,
+    bench::{self as bench_task, BenchOptions, BenchReport},
+    info::{self as info_task, InfoReport},
     ingest::{self as ingest_task, IngestOptions, IngestReport},
     inspect::{self as inspect_task, InspectOptions},
     options::OpenOptions,
     pixels::{Orientation, Pixels},
     task::{Cancel, Outcome},
-    verify as verify_task,
+    verify::{self as verify_task, VerifyReport},
 };
 
 /// Failures that are shown one by one.
@@ -33,7 +33,7 @@ pub(super) fn ingest(arguments: &Ingest, output: &mut Output, cancel: &Cancel) -
             }
             output.outcome(&outcome, outcome.report.failed > 0, answer::ingest)
         }
-        Err(error) => output.failed(&error.during("ingest")),
+        Err(error) => output.not_begun::<IngestReport>(&error.during("ingest")),
     }
 }
 
@@ -70,7 +70,7 @@ pub(super) fn info(arguments: &Info, output: &mut Output, cancel: &Cancel) -> u8
             };
             output.outcome(&outcome, false, answer::info)
         }
-        Err(error) => output.failed(&error),
+        Err(error) => output.not_begun::<InfoReport>(&error),
     }
 }
 
@@ -104,19 +104,16 @@ fn try_inspect(
     if !output.is_json() {
         output.text(answer::INSPECT_HEADER);
     }
-    Ok(inspect_task::inspect(
-        &data,
-        &InspectOptions::new(keys, pixels),
-        cancel,
-        |found| {
+    let outcome =
+        inspect_task::inspect(&data, &InspectOptions::new(keys, pixels), cancel, |found| {
             if output.is_json() {
                 output.json(found);
             } else {
                 output.text(&answer::inspect(found));
             }
             output.check_open()
-        },
-    ))
+        });
+    Ok(outcome.in_store(data.uri()))
 }
 
 fn pixels(decode: bool, orientation: Orientation) -> Result<Option<Pixels>> {
@@ -129,9 +126,10 @@ pub(super) fn verify(arguments: &Verify, output: &mut Output, cancel: &Cancel) -
     match opened {
         Ok((pixels, data)) => {
             let outcome = verify_task::verify(&data, pixels.as_ref(), &Bars::new(), cancel);
+            let outcome = outcome.in_store(data.uri());
             output.outcome(&outcome, !outcome.report.is_sound(), answer::verify)
         }
-        Err(error) => output.failed(&error),
+        Err(error) => output.not_begun::<VerifyReport>(&error),
     }
 }
 
@@ -158,7 +156,7 @@ pub(super) fn export(
                 )
             })
         }
-        Err(error) => output.failed(&error),
+        Err(error) => output.not_begun::<crate::export::ExportReport>(&error),
     }
 }
 
@@ -166,9 +164,10 @@ pub(super) fn bench(arguments: &Bench, output: &mut Output, cancel: &Cancel) -> 
     match opening::data(&arguments.data.uri, cancel) {
         Ok(data) => {
             let outcome = bench_task::bench(&data, &bench_options(arguments), &Bars::new(), cancel);
+            let outcome = outcome.in_store(data.uri());
             output.outcome(&outcome, outcome.report.failures > 0, answer::bench)
         }
-        Err(error) => output.failed(&error),
+        Err(error) => output.not_begun::<BenchReport>(&error),
     }
 }
 

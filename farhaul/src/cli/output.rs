@@ -68,18 +68,28 @@ impl Output {
         }
     }
 
-    /// A task that could not begin.
+    /// A command that has no report.
     pub(super) fn failed(&mut self, error: &Error) -> u8 {
         if self.json {
-            self.failure(&error.into());
+            self.failure::<()>(None, &error.into());
         }
         say(error);
         exit_code(error)
     }
 
-    pub(super) fn failure(&mut self, failure: &Failure) {
-        self.json(&Object::<()> {
-            report: None,
+    /// A task that could not begin: its JSON has every key all the same, with the values of an empty report.
+    pub(super) fn not_begun<R: Serialize + Default>(&mut self, error: &Error) -> u8 {
+        if self.json {
+            self.failure(Some(&R::default()), &error.into());
+        }
+        say(error);
+        exit_code(error)
+    }
+
+    /// The object of a failure, whatever is known besides.
+    pub(super) fn failure<R: Serialize>(&mut self, report: Option<&R>, failure: &Failure) {
+        self.json(&Object {
+            report,
             error: Some(failure),
         });
     }

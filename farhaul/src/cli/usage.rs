@@ -5,6 +5,7 @@ use std::{ffi::OsString, process::ExitCode};
 use clap::{CommandFactory, error::ErrorKind};
 
 use super::{arguments::Arguments, failure::Failure, output::Output};
+use crate::{bench::BenchReport, info::InfoReport, ingest::IngestReport, verify::VerifyReport};
 
 /// Prints help on stdout, or what is wrong: on stderr, and as JSON on stdout where that was asked for.
 pub(super) fn answer(error: &clap::Error, arguments: &[OsString]) -> ExitCode {
@@ -20,7 +21,10 @@ pub(super) fn answer(error: &clap::Error, arguments: &[OsString]) -> ExitCode {
         _ if wants_json => {
             let operation = operation(arguments);
             let (message, hint) = split(&error.to_string());
-            Output::new(true).failure(&Failure::usage(operation, message, hint));
+            fail(
+                &operation,
+                &Failure::usage(operation.clone(), message, hint),
+            );
             ExitCode::from(2)
         }
         _ => {
@@ -28,6 +32,20 @@ pub(super) fn answer(error: &clap::Error, arguments: &[OsString]) -> ExitCode {
             let _ = error.print();
             ExitCode::from(2)
         }
+    }
+}
+
+/// The keys of the command's answer are there however wrongly it was typed.
+fn fail(operation: &str, failure: &Failure) {
+    let mut output = Output::new(true);
+    match operation {
+        "ingest" => output.failure(Some(&IngestReport::default()), failure),
+        "info" => output.failure(Some(&InfoReport::default()), failure),
+        "verify" => output.failure(Some(&VerifyReport::default()), failure),
+        #[cfg(feature = "folder")]
+        "export" => output.failure(Some(&crate::export::ExportReport::default()), failure),
+        "bench" => output.failure(Some(&BenchReport::default()), failure),
+        _ => output.failure::<()>(None, failure),
     }
 }
 

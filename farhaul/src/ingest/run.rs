@@ -103,7 +103,7 @@ impl<'a> Ingest<'a> {
             }
             match next.and_then(|sample| self.admit(sample)) {
                 Ok(sample) => self.push(sample, progress, report)?,
-                Err(error) if error.kind().is_of_one_sample() => self.failed(error, report)?,
+                Err(error) if error.is_of_one_sample() => self.failed(error, report)?,
                 Err(error) => return Err(error),
             }
         }

@@ -34,6 +34,9 @@ impl Source for Made {
     fn left_out(&self) -> u64 {
         3
     }
+    fn warnings(&self) -> Vec<String> {
+        vec!["two names look alike".to_owned()]
+    }
     fn next_sample(&mut self) -> Option<Result<NewSample>> {
         self.samples.pop_front()
     }
@@ -214,6 +217,58 @@ fn a_cancelled_ingest_publishes_nothing_and_says_how_to_go_on() {
     assert_eq!(error.kind(), ErrorKind::Cancelled);
     assert!(error.advice().unwrap().contains("the same ingest goes on"));
     assert!(writer.open().is_err());
+}
+
+/// Writes down what it is told.
+#[derive(Debug, Default)]
+struct Told(Mutex<Vec<String>>);
+
+impl Progress for Told {
+    fn started(&self, _: &'static str, _: Option<u64>) {}
+    fn advanced(&self, _: u64, _: u64) {}
+    fn warned(&self, warning: &str) {
+        self.0.lock().unwrap().push(warning.to_owned());
+    }
+    fn finished(&self) {}
+}
+
+#[test]
+fn warnings_of_the_source_are_told() {
+    let (writer, told) = (MemoryWriter::new(), Told::default());
+    let mut source = Made {
+        classes: vec![],
+        samples: VecDeque::new(),
+    };
+    let destination = Destination::over(Arc::new(writer)).unwrap();
+    let options = IngestOptions::default();
+    let outcome = ingest(
+        &mut source,
+        &destination,
+        &options,
+        &told,
+        &Cancel::default(),
+    );
+    outcome.into_result().unwrap();
+    assert_eq!(*told.0.lock().unwrap(), ["two names look alike"]);
+}
+
+#[test]
+fn under_skip_a_file_that_may_not_be_read_is_left_out_and_a_whole_source_is_not() {
+    let denied = || Error::new(ErrorKind::PermissionDenied, "cannot read");
+    let writer = MemoryWriter::new();
+    let samples = vec![
+        sample("a", 0, "a"),
+        Err(denied().at("b")),
+        sample("c", 0, "c"),
+    ];
+    let report = run(&writer, &[], samples, OnBadSample::Skip)
+        .into_result()
+        .unwrap();
+    assert_eq!((report.samples, report.failed), (2, 1));
+    assert_eq!(report.failures[0].kind(), ErrorKind::PermissionDenied);
+    let samples = vec![sample("a", 0, "a"), Err(denied())];
+    let outcome = run(&MemoryWriter::new(), &[], samples, OnBadSample::Skip);
+    assert_eq!(outcome.error.unwrap().kind(), ErrorKind::PermissionDenied);
 }
 
 #[test]

@@ -205,6 +205,144 @@ fn demo_ingests_verifies_and_reads_an_epoch() {
 }
 
 #[test]
+fn a_command_that_cannot_begin_answers_with_every_key_all_the_same() {
+    let folder = tempfile::tempdir().unwrap();
+    let nowhere = text(&folder.path().join("no where")).to_owned();
+    let to = text(&folder.path().join("to")).to_owned();
+    let bench = [
+        "samples",
+        "bytes",
+        "seconds",
+        "samples_per_s",
+        "megabytes_per_s",
+        "first_batch_s",
+        "stall_share",
+        "peak_rss_bytes",
+        "mapped_bytes",
+        "window_bytes_max",
+        "held_bytes_max",
+        "retries",
+        "hedges",
+        "failures",
+    ];
+    let ingest = [
+        "samples", "bytes", "skipped", "failed", "left_out", "seconds",
+    ];
+    let info = ["samples", "bytes", "classes", "fields", "fingerprint"];
+    let verify = ["samples", "ok", "corrupt", "missing", "orphans"];
+    for (arguments, keys) in [
+        (vec!["ingest", &nowhere, "--to", &to], &ingest[..]),
+        (vec!["info", &nowhere], &info),
+        (vec!["verify", &nowhere], &verify),
+        (vec!["export", &nowhere, "--to", &to], &["samples", "bytes"]),
+        (vec!["bench", &nowhere], &bench),
+    ] {
+        for (wrong, code) in [(None, 3), (Some("--no-such-option"), 2)] {
+            let arguments = arguments.iter().copied().chain(wrong).chain(["--json"]);
+            let ran = run(arguments).exits(code);
+            let known = ran.keys();
+            assert_eq!(known[..keys.len()], *keys, "{ran:?}");
+            assert_eq!(known[keys.len()..][..1], ["error"], "{ran:?}");
+            let mut object = ran.json();
+            let error = object.as_object_mut().unwrap().remove("error").unwrap();
+            let is_nothing = |value: &Value| match value {
+                Value::Number(number) => number.as_f64() == Some(0.0),
+                Value::Array(list) => list.is_empty(),
+                Value::Object(fields) => fields.is_empty(),
+                Value::String(text) => text.chars().all(|letter| letter == '0'),
+                _ => false,
+            };
+            assert!(
+                object.as_object().unwrap().values().all(is_nothing),
+                "{ran:?}"
+            );
+            if wrong.is_none() {
+                assert_eq!(error["store"], *nowhere, "{ran:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn an_error_names_the_store_or_source_that_it_is_about() {
+    let (folder, source, store) = ingested();
+    let uri = |scheme: &str, path: &str| {
+        json!(format!(
+            "{scheme}:{}",
+            loader_core::uri::percent_encode(path.as_bytes())
+        ))
+    };
+    fs::write(Path::new(&source).join("ant/empty.jpg"), "").unwrap();
+    let fresh = text(&folder.path().join("fr\u{e9}sh")).to_owned();
+    for (arguments, code, named) in [
+        (
+            vec!["ingest", &source, "--to", &fresh],
+            1,
+            uri("folder", &source),
+        ),
+        (
+            vec!["ingest", &store, "--to", "folder:x%20y"],
+            2,
+            json!("folder:x%20y"),
+        ),
+        (
+            vec!["ingest", &store, "--to", &source],
+            2,
+            uri("embedded", &source),
+        ),
+        (vec!["info", &fresh], 3, uri("embedded", &fresh)),
+        (
+            vec!["info", "embedded:no%20where"],
+            3,
+            json!("embedded:no%20where"),
+        ),
+        (
+            vec!["bench", &store, "--batch", "0"],
+            2,
+            uri("embedded", &store),
+        ),
+        (
+            vec!["bench", &store, "--decode", "8"],
+            1,
+            uri("embedded", &store),
+        ),
+        (
+            vec!["info", "s3://user:hunter2@bucket/set"],
+            2,
+            json!("s3://bucket/set"),
+        ),
+        (
+            vec!["info", "mongodb://user:hunter2@host/set"],
+            2,
+            Value::Null,
+        ),
+    ] {
+        let ran = run(arguments.iter().copied().chain(["--json"])).exits(code);
+        assert_eq!(ran.json()["error"]["store"], named, "{ran:?}");
+        assert!(!format!("{ran:?}").contains("hunter2"));
+    }
+}
+
+#[test]
+fn what_may_be_a_mistake_is_a_warning_on_stderr() {
+    let folder = tempfile::tempdir().unwrap();
+    for class in ["caf\u{e9}", "cafe\u{301}"] {
+        let class = folder.path().join("source").join(class);
+        fs::create_dir_all(&class).unwrap();
+        fs::write(class.join("1.jpg"), class.as_os_str().as_encoded_bytes()).unwrap();
+    }
+    let (source, store) = (folder.path().join("source"), folder.path().join("store"));
+    let ran = run(["ingest", text(&source), "--to", text(&store), "--json"]).exits(0);
+    let warnings: Vec<_> = ran
+        .stderr
+        .lines()
+        .filter(|line| line.starts_with("warning: class folders that look alike"))
+        .collect();
+    assert_eq!(warnings.len(), 1, "{ran:?}");
+    assert_eq!(ran.json()["samples"], 2);
+}
+
+#[test]
 fn every_error_has_the_same_six_keys() {
     let (folder, source, store) = ingested();
     let nowhere = text(&folder.path().join("nowhere")).to_owned();

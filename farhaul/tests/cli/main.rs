@@ -8,6 +8,7 @@ mod crash;
 mod disk;
 mod edges;
 mod memory;
+mod permissions;
 mod round_trip;
 mod support;
 mod usage;

@@ -72,7 +72,7 @@ impl<C: Collate> Engine<C> {
                 self.policy.completed(now, completion);
                 return Ok(());
             }
-            Err(error) if !error.kind().is_of_one_sample() => {
+            Err(error) if !error.is_of_one_sample() => {
                 return Err(self.named(error, target.row));
             }
             outcome => {

@@ -82,7 +82,7 @@ impl<C: Collate> Engine<C> {
                 self.parts.held.add(sample.payload.len() as u64);
                 self.dispatch(spot, target, sample)
             }
-            Err(error) if error.kind().is_of_one_sample() || error.is_transient() => {
+            Err(error) if error.is_of_one_sample() || error.is_transient() => {
                 self.failed(spot, target, error)
             }
             Err(error) => Err(self.named(error, target.row)),
