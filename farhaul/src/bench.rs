@@ -197,8 +197,20 @@ fn one_epoch<C: Collate>(
             Step::End => return Ok(()),
             Step::Batch(delivered) => {
                 progress.advanced(delivered.samples, delivered.payload_bytes);
-                std::thread::sleep(think);
+                pause(think, cancel)?;
             }
         }
     }
+}
+
+/// The consumer's work, which a wish to stop cuts short.
+fn pause(time: Duration, cancel: &Cancel) -> Result<()> {
+    let mut left = time;
+    while !left.is_zero() {
+        cancel.check()?;
+        let slice = left.min(PATIENCE);
+        std::thread::sleep(slice);
+        left -= slice;
+    }
+    Ok(())
 }

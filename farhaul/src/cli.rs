@@ -3,7 +3,9 @@
 //! With `--json` the answer is one object (a line a sample for `inspect`), on failure too. Exit codes: 0 done; 1 a check or a
 //! sample failed; 2 wrong usage; 3 store, source, disk or network; 130 after Ctrl-C.
 
-use std::{ffi::OsString, process::ExitCode};
+use std::{
+    ffi::OsString, io::Read, os::unix::net::UnixStream, process::ExitCode, thread, time::Duration,
+};
 
 use clap::Parser;
 use loader_core::{Error, ErrorKind, Result};
@@ -27,6 +29,8 @@ mod usage;
 
 /// Exit code after Ctrl-C.
 const INTERRUPTED: u8 = 130;
+/// How long a task may take to stop after it: most take less than a tenth.
+const GRACE: Duration = Duration::from_secs(4);
 
 /// Runs one command with these arguments, the program's name first.
 pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
@@ -56,14 +60,33 @@ fn dispatch(command: Command, output: &mut Output, cancel: &Cancel) -> u8 {
     }
 }
 
-/// The first Ctrl-C asks the task to stop, the second ends the process at once.
+/// The first Ctrl-C asks the task to stop, the second ends the process at once. So does time: a task that waits for a disk or
+/// for the reader of stdout sees no wish, and everything that it writes survives a crash.
 fn listen_for_interrupts() -> Result<Cancel> {
-    use signal_hook::{consts::SIGINT, flag};
+    use signal_hook::{
+        consts::SIGINT,
+        flag,
+        low_level::{exit, pipe},
+    };
 
     let cancel = Cancel::default();
-    flag::register_conditional_shutdown(SIGINT, i32::from(INTERRUPTED), cancel.flag())
-        .and_then(|_| flag::register(SIGINT, cancel.flag()))
-        .map_err(|error| Error::io("Ctrl-C cannot be listened for", error))?;
+    let listen = || {
+        flag::register_conditional_shutdown(SIGINT, i32::from(INTERRUPTED), cancel.flag())?;
+        flag::register(SIGINT, cancel.flag())?;
+        let (mut wake, signal) = UnixStream::pair()?;
+        pipe::register(SIGINT, signal)?;
+        let last_resort = move || {
+            // The other end is never closed, so this waits for a byte and nothing else.
+            if wake.read_exact(&mut [0]).is_ok() {
+                thread::sleep(GRACE);
+                exit(INTERRUPTED.into());
+            }
+        };
+        thread::Builder::new()
+            .name("farhaul-interrupt".into())
+            .spawn(last_resort)
+    };
+    listen().map_err(|error| Error::io("Ctrl-C cannot be listened for", error))?;
     Ok(cancel)
 }
 

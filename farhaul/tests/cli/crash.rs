@@ -1,48 +1,11 @@
-//! Ingests that are killed, interrupted or find a cut store.
+//! Ingests that are killed, and stores that are cut.
 
-use std::{
-    fs,
-    os::unix::process::ExitStatusExt,
-    path::Path,
-    process::Child,
-    thread,
-    time::{Duration, Instant},
-};
+use std::{fs, os::unix::process::ExitStatusExt, thread, time::Instant};
 
 use conformance::random::Random;
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::Signal;
 
-use crate::support::{Ran, assert_same_tree, farhaul, photographs, run, text};
-
-fn send(child: &Child, signal: Signal) {
-    let pid = Pid::from_raw(i32::try_from(child.id()).unwrap()).unwrap();
-    // A process that has just ended needs no signal.
-    let _ = kill_process(pid, signal);
-}
-
-/// Until the program listens for Ctrl-C: before, the signal would just end it.
-fn wait_for_handler(child: &mut Child) {
-    let begun = Instant::now();
-    let listens = |pid: u32| {
-        let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
-        let caught = status.lines().find_map(|line| line.strip_prefix("SigCgt:"));
-        caught.is_some_and(|mask| u64::from_str_radix(mask.trim(), 16).unwrap() & 0b10 != 0)
-    };
-    while !listens(child.id()) {
-        assert!(child.try_wait().unwrap().is_none() && begun.elapsed() < Duration::from_mins(1));
-        thread::sleep(Duration::from_millis(1));
-    }
-}
-
-/// Until some samples are written, or the child has ended.
-fn wait_for_samples(store: &Path, child: &mut Child) {
-    let begun = Instant::now();
-    let written = || fs::metadata(store.join("data.mdb")).map_or(0, |file| file.len());
-    while written() < 1_000_000 && child.try_wait().unwrap().is_none() {
-        assert!(begun.elapsed() < Duration::from_mins(1));
-        thread::sleep(Duration::from_millis(1));
-    }
-}
+use crate::support::{assert_same_tree, farhaul, photographs, run, send, text};
 
 #[test]
 fn an_ingest_that_is_killed_twenty_times_ends_with_exactly_the_sources_samples() {
@@ -93,87 +56,6 @@ fn an_ingest_that_is_killed_twenty_times_ends_with_exactly_the_sources_samples()
     );
     run(["export", text(&store), "--to", text(&out)]).exits(0);
     assert_same_tree(&source, &out);
-}
-
-#[test]
-fn ctrl_c_ends_an_ingest_with_130_and_a_rerun_goes_on() {
-    let folder = tempfile::tempdir().unwrap();
-    let (source, store) = (folder.path().join("source"), folder.path().join("store"));
-    photographs(&source, 3000, 30_000);
-    let mut child = farhaul(["ingest", text(&source), "--to", text(&store), "--json"])
-        .spawn()
-        .unwrap();
-    wait_for_samples(&store, &mut child);
-    send(&child, Signal::INT);
-    let begun = Instant::now();
-    let ran = Ran::from(child.wait_with_output().unwrap()).exits(130);
-    assert!(begun.elapsed() < Duration::from_secs(5));
-    let object = ran.json();
-    assert_eq!(object["error"]["kind"], "cancelled");
-    assert!(
-        object["error"]["hint"]
-            .as_str()
-            .unwrap()
-            .contains("goes on from there")
-    );
-    let written = object["samples"].as_u64().unwrap();
-    run(["info", text(&store)]).exits(3);
-    let again = run(["ingest", text(&source), "--to", text(&store), "--json"])
-        .exits(0)
-        .json();
-    assert_eq!(again["skipped"].as_u64().unwrap(), written);
-    assert_eq!(again["samples"].as_u64().unwrap(), 3000 - written);
-}
-
-#[test]
-fn ctrl_c_ends_a_bench_whose_consumer_is_slow() {
-    let folder = tempfile::tempdir().unwrap();
-    let source = folder.path().join("source");
-    photographs(&source, 400, 1000);
-    let arguments = [
-        "bench",
-        text(&source),
-        "--batch",
-        "4",
-        "--epochs",
-        "1000",
-        "--think-ms",
-        "20",
-        "--json",
-    ];
-    let mut child = farhaul(arguments).spawn().unwrap();
-    wait_for_handler(&mut child);
-    thread::sleep(Duration::from_millis(700));
-    send(&child, Signal::INT);
-    let begun = Instant::now();
-    let ran = Ran::from(child.wait_with_output().unwrap()).exits(130);
-    assert!(begun.elapsed() < Duration::from_secs(5));
-    assert!(ran.json()["samples"].as_u64().unwrap() > 0, "{ran:?}");
-}
-
-#[test]
-fn a_second_ctrl_c_ends_the_process_at_once() {
-    let folder = tempfile::tempdir().unwrap();
-    let source = folder.path().join("source");
-    photographs(&source, 8, 100);
-    let mut child = farhaul([
-        "bench",
-        text(&source),
-        "--batch",
-        "1",
-        "--think-ms",
-        "60000",
-    ])
-    .spawn()
-    .unwrap();
-    wait_for_handler(&mut child);
-    thread::sleep(Duration::from_millis(300));
-    send(&child, Signal::INT);
-    thread::sleep(Duration::from_millis(200));
-    send(&child, Signal::INT);
-    let begun = Instant::now();
-    Ran::from(child.wait_with_output().unwrap()).exits(130);
-    assert!(begun.elapsed() < Duration::from_secs(5));
 }
 
 #[test]

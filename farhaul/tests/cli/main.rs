@@ -7,6 +7,7 @@ mod contract;
 mod crash;
 mod disk;
 mod edges;
+mod interrupt;
 mod memory;
 mod permissions;
 mod round_trip;

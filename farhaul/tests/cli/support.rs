@@ -4,10 +4,13 @@ use std::{
     ffi::OsStr,
     fs,
     path::Path,
-    process::{Command, Output, Stdio},
+    process::{Child, Command, Output, Stdio},
+    thread,
+    time::{Duration, Instant},
 };
 
 use conformance::random::Random;
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -74,6 +77,27 @@ impl Ran {
 /// Runs the program to its end.
 pub(crate) fn run<S: AsRef<OsStr>>(arguments: impl IntoIterator<Item = S>) -> Ran {
     farhaul(arguments).output().unwrap().into()
+}
+
+/// Sends a signal to a process that may just have ended.
+pub(crate) fn send(child: &Child, signal: Signal) {
+    let pid = Pid::from_raw(i32::try_from(child.id()).unwrap()).unwrap();
+    // A process that has just ended needs no signal.
+    let _ = kill_process(pid, signal);
+}
+
+/// Until the program listens for Ctrl-C: before, the signal would just end it.
+pub(crate) fn wait_for_handler(child: &mut Child) {
+    let begun = Instant::now();
+    let listens = |pid: u32| {
+        let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+        let caught = status.lines().find_map(|line| line.strip_prefix("SigCgt:"));
+        caught.is_some_and(|mask| u64::from_str_radix(mask.trim(), 16).unwrap() & 0b10 != 0)
+    };
+    while !listens(child.id()) {
+        assert!(child.try_wait().unwrap().is_none() && begun.elapsed() < Duration::from_mins(1));
+        thread::sleep(Duration::from_millis(1));
+    }
 }
 
 /// Bytes that begin as a JPEG and do not decode: what stores and ingest see is only bytes.
