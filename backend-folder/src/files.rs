@@ -20,7 +20,7 @@ use crate::{
     names,
     paths::PathTable,
     read,
-    walk::{FileBatch, Found},
+    walk::{BrokenLink, FileBatch, Found},
 };
 
 /// Image files below one folder, sorted by path.
@@ -52,14 +52,14 @@ impl FileListing {
     pub(crate) fn of_folder(root: &Path, found: Found, max_sample_bytes: u32) -> Result<Self> {
         let Found {
             images,
-            dangling,
+            broken,
             mut top_folders,
             things,
             loops,
             ..
         } = found;
         top_folders.sort_unstable();
-        let (nested, flat) = count(&images, &dangling);
+        let (nested, flat) = count(&images, &broken);
         let by_class = nested > 0 || flat == 0;
         let folders = if by_class { top_folders } else { Vec::new() };
 
@@ -70,14 +70,14 @@ impl FileListing {
                 .filter(|row| !by_class || batch.paths.path(*row).contains(&b'/'));
             order.extend(rows.map(|row| Source::File(number, row)));
         }
-        let dangling: Vec<_> = dangling
+        let broken: Vec<_> = broken
             .iter()
-            .filter(|(path, _)| !by_class || path.contains(&b'/'))
+            .filter(|link| !by_class || link.path.contains(&b'/'))
             .collect();
-        order.extend((0..dangling.len()).map(Source::Dangling));
+        order.extend((0..broken.len()).map(Source::Broken));
         let path_of = |source: &Source| match *source {
             Source::File(batch, row) => images[batch].paths.path(row),
-            Source::Dangling(number) => &dangling[number].0[..],
+            Source::Broken(number) => &broken[number].path[..],
         };
         order.sort_by(|left, right| path_of(left).cmp(path_of(right)));
         if u32::try_from(order.len()).is_err() {
@@ -99,13 +99,18 @@ impl FileListing {
                     images[batch].modified[row],
                     class,
                 ),
-                Source::Dangling(number) => {
-                    let (link, target) = (display_bytes(path), display_bytes(&dangling[number].1));
-                    let message = format!("the link {link} leads to {target}, which is not there");
-                    catalog.problems.insert(
-                        row_number(catalog.sizes.len()),
-                        Problem::new(ErrorKind::Vanished, message),
-                    );
+                Source::Broken(number) => {
+                    let (link, target) =
+                        (display_bytes(path), display_bytes(&broken[number].target));
+                    let (kind, why) = if broken[number].is_denied {
+                        (ErrorKind::PermissionDenied, "may not be looked at")
+                    } else {
+                        (ErrorKind::Vanished, "is not there")
+                    };
+                    let message = format!("the link {link} leads to {target}, which {why}");
+                    catalog
+                        .problems
+                        .insert(row_number(catalog.sizes.len()), Problem::new(kind, message));
                     catalog.push(path, 0, 0, class);
                 }
             }
@@ -143,14 +148,14 @@ impl FileListing {
 /// Where a row comes from before all are in order.
 enum Source {
     File(usize, usize),
-    Dangling(usize),
+    Broken(usize),
 }
 
-fn count(images: &[FileBatch], dangling: &[(Vec<u8>, Vec<u8>)]) -> (usize, usize) {
+fn count(images: &[FileBatch], broken: &[BrokenLink]) -> (usize, usize) {
     let files = images
         .iter()
         .flat_map(|batch| (0..batch.paths.len()).map(|row| batch.paths.path(row)));
-    let all = files.chain(dangling.iter().map(|(path, _)| &path[..]));
+    let all = files.chain(broken.iter().map(|link| &link.path[..]));
     all.fold((0, 0), |(nested, flat), path| {
         if path.contains(&b'/') {
             (nested + 1, flat)

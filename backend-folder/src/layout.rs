@@ -137,11 +137,11 @@ fn by_number(path: &Path, found: &Found, tars: usize) -> Result<bool> {
     let is_nested =
         |batch: &FileBatch| (0..rows(batch)).any(|row| batch.paths.path(row).contains(&b'/'));
     if found.images.iter().any(is_nested)
-        || found.dangling.iter().any(|(path, _)| path.contains(&b'/'))
+        || found.broken.iter().any(|link| link.path.contains(&b'/'))
     {
         return Ok(false);
     }
-    let images = found.images.iter().map(rows).sum::<usize>() + found.dangling.len();
+    let images = found.images.iter().map(rows).sum::<usize>() + found.broken.len();
     if images == 0 && tars == 0 {
         let message = format!("{} holds neither images nor tars", failure::shown(path));
         return Err(Error::new(ErrorKind::NotFound, message)

@@ -5,7 +5,10 @@ use std::{
     ffi::{OsStr, OsString},
     fs::{self, DirEntry, Metadata},
     io,
-    os::unix::{ffi::OsStrExt, fs::MetadataExt},
+    os::unix::{
+        ffi::{OsStrExt, OsStringExt},
+        fs::MetadataExt,
+    },
     path::{Path, PathBuf},
     sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError},
     thread,
@@ -35,13 +38,21 @@ impl FileBatch {
     }
 }
 
+/// A link with the name of a picture that leads to none.
+#[derive(Debug)]
+pub(crate) struct BrokenLink {
+    pub(crate) path: Vec<u8>,
+    pub(crate) target: Vec<u8>,
+    /// True where the target may be there, but not for this user.
+    pub(crate) is_denied: bool,
+}
+
 /// Everything below a folder.
 #[derive(Debug, Default)]
 pub(crate) struct Found {
     pub(crate) images: Vec<FileBatch>,
     pub(crate) tars: Vec<FileBatch>,
-    /// Links with the name of a picture that lead nowhere: path and target.
-    pub(crate) dangling: Vec<(Vec<u8>, Vec<u8>)>,
+    pub(crate) broken: Vec<BrokenLink>,
     /// Names of the folders at the top, hidden and junk ones left out.
     pub(crate) top_folders: Vec<Vec<u8>>,
     /// Everything met that is no folder, and every folder not looked into.
@@ -80,7 +91,7 @@ pub(crate) fn walk(root: &Path, threads: usize) -> Result<Found> {
         .fold(Found::default(), |mut all, mut found| {
             all.images.append(&mut found.images);
             all.tars.append(&mut found.tars);
-            all.dangling.append(&mut found.dangling);
+            all.broken.append(&mut found.broken);
             all.top_folders.append(&mut found.top_folders);
             all.loops.append(&mut found.loops);
             all.things += found.things;
@@ -188,13 +199,8 @@ impl Walker<'_> {
         if folder.is_empty() {
             found.top_folders.push(name.to_vec());
         }
-        let path = if folder.is_empty() {
-            name.to_vec()
-        } else {
-            [folder, b"/", name].concat()
-        };
         self.queue.push(Task::Folder {
-            path,
+            path: below(folder, name),
             above: Some(Arc::clone(above)),
         });
     }
@@ -235,22 +241,23 @@ impl Walker<'_> {
                     );
                 }
                 Ok(_) => {}
-                Err(error) if failure::leads_nowhere(&error) => match fs::read_link(&path) {
-                    Ok(target) if is_image => {
-                        let relative = if folder.is_empty() {
-                            bytes.to_vec()
-                        } else {
-                            [folder, b"/", bytes].concat()
-                        };
-                        found
-                            .dangling
-                            .push((relative, target.as_os_str().as_bytes().to_vec()));
+                Err(error) => {
+                    let is_denied = error.kind() == io::ErrorKind::PermissionDenied;
+                    match fs::read_link(&path) {
+                        Ok(target) if failure::leads_nowhere(&error) || is_denied => {
+                            if is_image {
+                                found.broken.push(BrokenLink {
+                                    path: below(folder, bytes),
+                                    target: target.into_os_string().into_vec(),
+                                    is_denied,
+                                });
+                            }
+                        }
+                        // Deleted since the folder was listed: it was never there.
+                        Err(_) if failure::leads_nowhere(&error) => continue,
+                        _ => return Err(failure::listing("cannot look at", &path, error)),
                     }
-                    Ok(_) => {}
-                    // Deleted since the folder was listed: it was never there.
-                    Err(_) => continue,
-                },
-                Err(error) => return Err(failure::listing("cannot look at", &path, error)),
+                }
             }
             found.things += 1;
         }
@@ -268,6 +275,15 @@ impl Walker<'_> {
         } else {
             self.root.join(OsStr::from_bytes(relative))
         }
+    }
+}
+
+/// The path of a name in a folder, relative as the folder's.
+fn below(folder: &[u8], name: &[u8]) -> Vec<u8> {
+    if folder.is_empty() {
+        name.to_vec()
+    } else {
+        [folder, b"/", name].concat()
     }
 }
 

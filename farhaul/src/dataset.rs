@@ -22,12 +22,18 @@ pub struct Dataset(Arc<Inner>);
 struct Inner {
     uri: String,
     store: Arc<dyn Store>,
+    warnings: Vec<String>,
     runtime: Arc<Runtime>,
     catalog: OnceLock<Arc<dyn Catalog>>,
 }
 
 impl Dataset {
-    pub(crate) fn new(uri: String, store: Arc<dyn Store>, runtime: Arc<Runtime>) -> Self {
+    pub(crate) fn new(
+        uri: String,
+        store: Arc<dyn Store>,
+        warnings: Vec<String>,
+        runtime: Arc<Runtime>,
+    ) -> Self {
         let store = Arc::new(Anchored {
             store,
             runtime: Arc::clone(&runtime),
@@ -35,6 +41,7 @@ impl Dataset {
         Self(Arc::new(Inner {
             uri,
             store,
+            warnings,
             runtime,
             catalog: OnceLock::new(),
         }))
@@ -48,6 +55,7 @@ impl Dataset {
         Ok(Self::new(
             store.to_string(),
             store,
+            Vec::new(),
             Arc::new(Runtime::start()?),
         ))
     }
@@ -55,6 +63,12 @@ impl Dataset {
     /// The data set's URI without credentials: with a scheme, so that [`crate::open`] finds it again.
     pub fn uri(&self) -> &str {
         &self.0.uri
+    }
+
+    /// What may be a mistake though it can be read, a line each: of a folder in place, class names that look alike and links
+    /// that lead in a circle.
+    pub fn warnings(&self) -> &[String] {
+        &self.0.warnings
     }
 
     /// The store, wrapped as its distance asks for.

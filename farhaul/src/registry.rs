@@ -77,10 +77,27 @@ fn open_unnamed(place: Place, options: &OpenOptions) -> Result<Dataset> {
     }
     let uri = address.uri(scheme.name);
     let runtime = Arc::new(Runtime::start()?);
+    #[cfg(feature = "folder")]
+    if let Address::Path(path) = &address
+        && scheme == crate::scheme::FOLDER
+    {
+        let (path, options) = (path.clone(), options.clone());
+        let opened = async move { backend::folder::open_in_place(&path, &options) };
+        let store = runtime
+            .wait(opened)?
+            .map_err(|error| error.during("open"))?;
+        let warnings = store.warnings().to_vec();
+        return Ok(Dataset::new(uri, Arc::new(store), warnings, runtime));
+    }
     let store = runtime
         .wait((backend.open)(address, options.clone()))?
         .map_err(|error| error.during("open"))?;
-    Ok(Dataset::new(uri, wrapped(store, options), runtime))
+    Ok(Dataset::new(
+        uri,
+        wrapped(store, options),
+        Vec::new(),
+        runtime,
+    ))
 }
 
 /// Opens what an ingest reads: whatever [`open`] opens, and beyond that gzip tars and MDS sets at a path.

@@ -89,9 +89,8 @@ impl Source for StoreSource {
         0
     }
 
-    /// An open store has told them when it was made.
     fn warnings(&self) -> Vec<String> {
-        Vec::new()
+        self.data.warnings().to_vec()
     }
 
     fn next_sample(&mut self) -> Option<Result<NewSample>> {

@@ -20,16 +20,22 @@ pub(crate) const BACKEND: Backend = Backend {
 
 fn open(address: Address, options: OpenOptions) -> BoxFuture<'static, Result<Arc<dyn Store>>> {
     Box::pin(async move {
-        let mut config = FolderConfig::default();
-        config.format = match options.format.as_deref() {
-            // What is only read at ingest answers so itself.
-            None | Some("mds") => FolderFormat::Auto,
-            Some("folder") => FolderFormat::ImageFolder,
-            Some("webdataset") => FolderFormat::WebDataset,
-            Some(other) => return Err(unknown_format(other)),
-        };
-        Ok(Arc::new(FolderStore::open(&address.into_path()?, config)?) as Arc<dyn Store>)
+        let store = open_in_place(&address.into_path()?, &options)?;
+        Ok(Arc::new(store) as Arc<dyn Store>)
     })
+}
+
+/// The path as a store, which tells what may be a mistake in it.
+pub(crate) fn open_in_place(path: &Path, options: &OpenOptions) -> Result<FolderStore> {
+    let mut config = FolderConfig::default();
+    config.format = match options.format.as_deref() {
+        // What is only read at ingest answers so itself.
+        None | Some("mds") => FolderFormat::Auto,
+        Some("folder") => FolderFormat::ImageFolder,
+        Some("webdataset") => FolderFormat::WebDataset,
+        Some(other) => return Err(unknown_format(other)),
+    };
+    FolderStore::open(path, config)
 }
 
 /// The path as a source of an ingest, which reads more than the store does.

@@ -10,6 +10,7 @@ use std::{
 
 use loader_core::{Error, ErrorKind, Result, Source};
 
+use super::output::note;
 use crate::{
     dataset::Dataset, destination::Destination, options::OpenOptions, registry, task::Cancel,
 };
@@ -19,10 +20,14 @@ const PATIENCE: Duration = Duration::from_millis(50);
 
 pub(super) fn data(uri: &OsStr, cancel: &Cancel) -> Result<Dataset> {
     let uri = uri.to_owned();
-    interruptible(cancel, move || match uri.to_str() {
+    let data = interruptible(cancel, move || match uri.to_str() {
         Some(uri) => registry::open(uri, &OpenOptions::default()),
         None => registry::open_at(Path::new(&uri), &OpenOptions::default()),
-    })
+    })?;
+    for warning in data.warnings() {
+        note(&format!("warning: {warning}"));
+    }
+    Ok(data)
 }
 
 pub(super) fn source(

@@ -332,13 +332,21 @@ fn what_may_be_a_mistake_is_a_warning_on_stderr() {
         fs::write(class.join("1.jpg"), class.as_os_str().as_encoded_bytes()).unwrap();
     }
     let (source, store) = (folder.path().join("source"), folder.path().join("store"));
-    let ran = run(["ingest", text(&source), "--to", text(&store), "--json"]).exits(0);
-    let warnings: Vec<_> = ran
-        .stderr
-        .lines()
-        .filter(|line| line.starts_with("warning: class folders that look alike"))
-        .collect();
-    assert_eq!(warnings.len(), 1, "{ran:?}");
+    for arguments in [
+        vec!["ingest", text(&source), "--to", text(&store), "--json"],
+        vec!["info", text(&source), "--json"],
+        vec!["inspect", text(&source), "--json"],
+    ] {
+        let ran = run(arguments).exits(0);
+        let warnings: Vec<_> = ran
+            .stderr
+            .lines()
+            .filter(|line| line.starts_with("warning: class folders that look alike"))
+            .collect();
+        assert_eq!(warnings.len(), 1, "{ran:?}");
+    }
+    let ran = run(["info", text(&store), "--json"]).exits(0);
+    assert!(ran.stderr.is_empty(), "{ran:?}");
     assert_eq!(ran.json()["samples"], 2);
 }
 

@@ -3,7 +3,7 @@
 use std::{
     ffi::OsStr,
     fs::{self, Permissions},
-    os::unix::fs::PermissionsExt,
+    os::unix::fs::{PermissionsExt, symlink},
     path::{Path, PathBuf},
     process::Command,
     thread,
@@ -24,6 +24,56 @@ fn source() -> (TempDir, PathBuf) {
     photographs(&source, 8, 100);
     fs::set_permissions(source.join("bee/00001.jpg"), Permissions::from_mode(0o000)).unwrap();
     (folder, source)
+}
+
+#[test]
+fn a_link_into_a_folder_that_may_not_be_entered_is_one_bad_sample() {
+    let (folder, source) = source();
+    fs::remove_file(source.join("bee/00001.jpg")).unwrap();
+    let closed = folder.path().join("closed");
+    fs::create_dir(&closed).unwrap();
+    fs::write(closed.join("1.jpg"), "x").unwrap();
+    symlink(closed.join("1.jpg"), source.join("bee/00001.jpg")).unwrap();
+    fs::set_permissions(&closed, Permissions::from_mode(0o000)).unwrap();
+    let store = folder.path().join("store");
+    let ran = run_without_rights([
+        "ingest",
+        text(&source),
+        "--to",
+        text(&store),
+        "--on-error",
+        "skip",
+        "--json",
+    ])
+    .exits(1);
+    fs::set_permissions(&closed, Permissions::from_mode(0o755)).unwrap();
+    let object = ran.json();
+    assert_eq!(
+        (&object["samples"], &object["failed"]),
+        (&json!(7), &json!(1))
+    );
+    assert!(ran.stderr.contains("may not be looked at"), "{ran:?}");
+}
+
+#[test]
+fn a_class_folder_that_may_not_be_listed_ends_an_ingest() {
+    let (folder, source) = source();
+    let class = source.join("cat");
+    for mode in [0o000, 0o444] {
+        fs::set_permissions(&class, Permissions::from_mode(mode)).unwrap();
+        let to = folder.path().join("to");
+        let arguments = [
+            "ingest",
+            text(&source),
+            "--to",
+            text(&to),
+            "--on-error",
+            "skip",
+        ];
+        let ran = run_without_rights(arguments.into_iter().chain(["--json"]));
+        fs::set_permissions(&class, Permissions::from_mode(0o755)).unwrap();
+        assert_eq!(ran.exits(3).json()["error"]["kind"], "permission_denied");
+    }
 }
 
 /// Runs the program without the rights that root has over files.
