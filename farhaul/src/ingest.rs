@@ -87,9 +87,10 @@ pub struct IngestReport {
 /// follow at the end, and labels are matched by class name. Nothing is visible before the end; after a crash or
 /// [`Cancel`] the same ingest goes on where it was, since payloads that are there are not written again.
 ///
-/// Memory: `options.memory_bytes`, the source's own read-ahead, the largest sample, and, at its peak while it publishes, about
-/// 150 bytes and three paths a row: the source's listing, a set of the paths seen, the rows and their lasting form. (Measured:
-/// a tar of 10⁶ tiny members takes 210 MB of anonymous memory.)
+/// Memory: `options.memory_bytes`, the source's own read-ahead, the largest sample, and about 140 bytes and two paths a row (the
+/// source's listing, a set of the paths seen, the rows); while the index is written, at the end, its lasting form twice besides:
+/// about 80 bytes and two paths a row more. (Measured: a tar of 10⁶ tiny members holds 200 MB of anonymous memory, and 290 MB
+/// for the moment of publishing.)
 ///
 /// # Errors
 /// In the outcome: a bad sample under [`OnBadSample::Fail`], what the source or store met, [`ErrorKind::Cancelled`].

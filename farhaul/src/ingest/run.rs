@@ -274,8 +274,7 @@ impl<'a> Ingest<'a> {
         if let Some(manifest) = before.as_ref().filter(|_| !changed) {
             return Ok(manifest.summary());
         }
-        // At no time more than two copies of the rows: what is not needed goes first, and the store takes the lasting form
-        // as it is instead of making one of its own.
+        // What is not needed goes first, and the store takes the lasting form as it is instead of making one of its own.
         drop((seen, before));
         let snapshot = rows.finish(classes.names()).to_bytes()?;
         let index = Index::from_bytes(snapshot)?;
