@@ -1,6 +1,6 @@
 //! Batches of images of one size: each image is written once, where it stays.
 
-use bytes::BytesMut;
+use bytes::{Bytes, BytesMut};
 use loader_core::{
     Collate, Error, ErrorKind, Result, Sample,
     collate::{Filled, SampleSeed, Tag},
@@ -97,21 +97,25 @@ impl Collate for ImageCollate {
     }
 
     fn slots(&self, samples: usize) -> Result<Vec<BytesMut>> {
+        let too_large = || {
+            let message = format!(
+                "a batch of {samples} images of {} bytes is larger than the memory that can be had",
+                self.image_bytes
+            );
+            Error::new(ErrorKind::TooLarge, message).hint("make batches or images smaller")
+        };
         let bytes = self
             .image_bytes
             .checked_mul(samples)
-            .filter(|bytes| isize::try_from(*bytes).is_ok());
-        let Some(bytes) = bytes else {
-            return Err(Error::new(
-                ErrorKind::TooLarge,
-                format!("a batch of {samples} images is larger than memory"),
-            ));
-        };
+            .ok_or_else(too_large)?;
+        let mut slots = Vec::new();
+        slots.try_reserve_exact(samples).map_err(|_| too_large())?;
         // Zeroed pages come from the system for nothing; a page is touched first by the thread that writes its image.
-        let mut buffer = BytesMut::zeroed(bytes);
-        Ok((0..samples)
-            .map(|_| buffer.split_to(self.image_bytes))
-            .collect())
+        let buffer = bytemuck::allocation::try_zeroed_vec(bytes).map_err(|()| too_large())?;
+        // Bytes that nobody shares become writable without a copy.
+        let mut buffer = BytesMut::from(Bytes::from(buffer));
+        slots.extend((0..samples).map(|_| buffer.split_to(self.image_bytes)));
+        Ok(slots)
     }
 
     fn place(&self, slot: &mut BytesMut, sample: Sample, seed: SampleSeed) -> Result<()> {

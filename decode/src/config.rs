@@ -3,6 +3,10 @@
 use loader_core::{Error, ErrorKind, Result};
 use serde::{Deserialize, Serialize};
 
+/// What can be done about a picture beyond the limits.
+const MAKE_SMALLER: &str =
+    "scale the picture down before the ingest, or leave it out with on_error=\"skip\"";
+
 /// How bytes become pixels. The default is right for training: as stored, whole or not at all, bounded.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -84,8 +88,7 @@ impl Limits {
                 "{width}x{height} is {pixels} pixels, more than the {} allowed",
                 self.max_pixels
             );
-            return Err(Error::new(ErrorKind::TooLarge, message)
-                .hint("raise limits.max_pixels if the picture is meant to be so large"));
+            return Err(Error::new(ErrorKind::TooLarge, message).hint(MAKE_SMALLER));
         }
         let bytes = pixels.saturating_mul(bytes_per_pixel);
         if bytes > self.max_bytes {
@@ -93,8 +96,7 @@ impl Limits {
                 "{width}x{height} takes {bytes} bytes to decode, more than the {} allowed",
                 self.max_bytes
             );
-            return Err(Error::new(ErrorKind::TooLarge, message)
-                .hint("raise limits.max_bytes if the picture is meant to be so large"));
+            return Err(Error::new(ErrorKind::TooLarge, message).hint(MAKE_SMALLER));
         }
         Ok(())
     }

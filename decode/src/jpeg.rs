@@ -19,7 +19,7 @@ const MAX_SCANS: u16 = 256;
 pub(crate) struct JpegDecoder {
     handle: Option<Handle>,
     /// Rows of four-component pictures, before they are RGB.
-    inks: Vec<u8>,
+    pub(crate) inks: Vec<u8>,
 }
 
 /// A JPEG whose header is read and within the limits.
@@ -35,6 +35,13 @@ pub(crate) struct JpegPicture<'a> {
 }
 
 impl JpegDecoder {
+    /// Gives back rows that take more than so many bytes.
+    pub(crate) fn trim(&mut self, kept_bytes: usize) {
+        if self.inks.capacity() > kept_bytes {
+            self.inks = Vec::new();
+        }
+    }
+
     /// Reads the header and holds it against the limits.
     pub(crate) fn open<'a>(
         &'a mut self,

@@ -1,7 +1,7 @@
 //! Batches of images of any size: a list.
 
 use loader_core::{
-    Collate, Result, Sample,
+    Collate, Error, ErrorKind, Result, Sample,
     collate::{Filled, SampleSeed, Tag},
 };
 
@@ -58,7 +58,14 @@ impl Collate for RaggedCollate {
     }
 
     fn slots(&self, samples: usize) -> Result<Vec<Option<Image>>> {
-        Ok(vec![None; samples])
+        let mut slots = Vec::new();
+        slots.try_reserve_exact(samples).map_err(|_| {
+            let message =
+                format!("a list of {samples} images is larger than the memory that can be had");
+            Error::new(ErrorKind::TooLarge, message).hint("make batches smaller")
+        })?;
+        slots.resize_with(samples, || None);
+        Ok(slots)
     }
 
     fn place(&self, slot: &mut Option<Image>, sample: Sample, seed: SampleSeed) -> Result<()> {

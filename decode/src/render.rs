@@ -37,6 +37,21 @@ struct Scratch {
     resized: Vec<u8>,
 }
 
+impl Scratch {
+    /// Gives back the buffers that one huge picture has grown.
+    fn trim(&mut self) {
+        for buffer in [&mut self.pixels, &mut self.resized] {
+            if buffer.capacity() > KEPT_BYTES {
+                *buffer = Vec::new();
+            }
+        }
+        if self.resizer.size_of_internal_buffers() > KEPT_BYTES {
+            self.resizer.reset_internal_buffers();
+        }
+        self.jpeg.trim(KEPT_BYTES);
+    }
+}
+
 /// A buffer that has grown beyond this is given back after the picture that needed it, bytes.
 const KEPT_BYTES: usize = 64 << 20;
 
@@ -61,12 +76,7 @@ fn with_scratch<T>(work: impl FnOnce(&mut Scratch) -> Result<T>) -> Result<T> {
                 "the decoder panicked on this picture",
             ))
         });
-        if scratch.pixels.capacity() > KEPT_BYTES {
-            scratch.pixels = Vec::new();
-        }
-        if scratch.resizer.size_of_internal_buffers() > KEPT_BYTES {
-            scratch.resizer.reset_internal_buffers();
-        }
+        scratch.trim();
         outcome.map_err(|error| error.during("decode"))
     })
 }
@@ -294,4 +304,42 @@ pub(crate) fn render_image(
         pixels,
         is_partial,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Bytes that this thread keeps.
+    fn kept() -> [usize; 3] {
+        let sizes = |scratch: &mut Scratch| {
+            Ok([
+                scratch.pixels.capacity(),
+                scratch.resized.capacity(),
+                scratch.jpeg.inks.capacity(),
+            ])
+        };
+        with_scratch(sizes).unwrap()
+    }
+
+    #[test]
+    fn what_a_huge_picture_needed_is_given_back_and_what_a_usual_one_needed_is_kept() {
+        let need = |bytes: usize| {
+            let grow = |scratch: &mut Scratch| {
+                for buffer in [
+                    &mut scratch.pixels,
+                    &mut scratch.resized,
+                    &mut scratch.jpeg.inks,
+                ] {
+                    buffer.reserve_exact(bytes);
+                }
+                Ok(())
+            };
+            with_scratch(grow).unwrap();
+        };
+        need(1 << 20);
+        assert_eq!(kept(), [1 << 20; 3]);
+        need(KEPT_BYTES + 1);
+        assert_eq!(kept(), [0; 3]);
+    }
 }

@@ -2,13 +2,14 @@
 
 use std::{
     collections::BTreeMap,
-    env, fs,
+    fs,
     path::{Path, PathBuf},
     process::{self, Command},
 };
 
 use backend_folder::{FolderConfig, FolderStore, SourceConfig, SourceFormat, source};
 use bytes::Bytes;
+use conformance::cases;
 use futures_util::StreamExt;
 use loader_core::{
     Catalog, Error, FetchRequest, NewSample, Result, Sample, Store, identity::checksum,
@@ -163,46 +164,16 @@ pub(crate) fn run(command: &mut Command) {
     );
 }
 
-fn workspace() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR"))
-        .parent()
-        .unwrap()
-        .to_owned()
-}
-
-/// The folder of shared cases; `None` where a machine without them runs the tests by hand.
-fn shared_cases() -> Option<PathBuf> {
-    let path = env::var_os("FARHAUL_CASES")
-        .map_or_else(|| workspace().join("../shared/cases"), PathBuf::from);
-    if path.is_dir() {
-        return Some(path);
-    }
-    assert!(
-        env::var_os("CI").is_none_or(|ci| ci != "true"),
-        "{} is not there",
-        path.display()
-    );
-    eprintln!(
-        "{} is not there: these cases are not looked at",
-        path.display()
-    );
-    None
-}
-
-/// The real files among the shared cases.
+/// The folder of the real files; `None` where a machine without them runs the tests by hand.
 pub(crate) fn real_files() -> Option<PathBuf> {
-    shared_cases().map(|path| path.join("files"))
+    let files = cases::real_files()?;
+    Some(files[0].path.parent().unwrap().to_owned())
 }
 
 /// The generated cases: made once by the generator as it is now.
-pub(crate) fn generated_cases() -> Option<PathBuf> {
-    let own = workspace().join("conformance/cases/generate_cases.py");
-    let generator = if own.is_file() {
-        own
-    } else {
-        shared_cases()?.join("generate_cases.py")
-    };
-    let version = checksum(&fs::read(&generator).unwrap());
+pub(crate) fn generated_cases() -> PathBuf {
+    let generator = include_bytes!("../../../conformance/cases/generate_cases.py");
+    let version = checksum(generator);
     let made = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("cases-{version:016x}"));
     if !made.exists() {
         let making = made.with_extension(format!(
@@ -210,13 +181,13 @@ pub(crate) fn generated_cases() -> Option<PathBuf> {
             process::id(),
             std::thread::current().id()
         ));
-        run(Command::new("python3").arg(&generator).arg(&making));
+        cases::generate(&making);
         // Another test may have been faster: then there is one already, and this one goes.
         if fs::rename(&making, &made).is_err() {
             fs::remove_dir_all(&making).unwrap();
         }
     }
-    Some(made)
+    made
 }
 
 pub(crate) fn shards(shards: &[(&str, &[u8])]) -> TempDir {

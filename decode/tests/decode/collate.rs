@@ -2,7 +2,7 @@
 
 use std::thread;
 
-use decode::{DecodeConfig, Geometry, ImageBatch, ImageCollate, Layout};
+use decode::{DecodeConfig, Geometry, ImageBatch, ImageCollate, Layout, RaggedCollate};
 use loader_core::{
     Collate, ErrorKind, NO_LABEL,
     collate::{Filled, SampleSeed, Tag},
@@ -201,4 +201,21 @@ fn images_of_different_sizes_need_a_list() {
             .kind(),
         ErrorKind::TooLarge
     );
+}
+
+#[test]
+fn a_batch_that_no_memory_holds_is_an_error_and_not_the_end_of_the_process() {
+    let geometry = Geometry::ResizeCentreCrop {
+        resize: 16_384,
+        size: 16_384,
+    };
+    let collate = ImageCollate::new(DecodeConfig::default(), geometry, Layout::Nhwc).unwrap();
+    // 2^53 bytes are a size that a program may ask for, and more than a processor can address; then what does not fit a word.
+    for samples in [1 << 24, 1 << 40] {
+        let error = collate.slots(samples).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::TooLarge, "{samples}");
+    }
+    let list = RaggedCollate::new(DecodeConfig::default(), Geometry::Whole).unwrap();
+    let error = list.slots(1 << 50).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::TooLarge);
 }
