@@ -17,7 +17,7 @@ use rustix::fs::FallocateFlags;
 
 use crate::{
     config::EmbeddedConfig,
-    error::{from_io, from_lmdb, is_denied},
+    error::{FULL, from_io, from_lmdb, is_denied},
     folder::DATA_FILE,
     map::{Access, Mapped, Shared, Tables},
     meta::Meta,
@@ -336,7 +336,7 @@ impl Environment {
         if target <= now {
             let message =
                 format!("{bytes} more bytes do not fit: the store may have {limit} bytes at most");
-            return Err(Error::new(ErrorKind::DiskFull, message).hint("raise max_file_bytes"));
+            return Err(Error::new(ErrorKind::DiskFull, message).hint(FULL));
         }
         self.remap(map_bytes(target)?)
     }

@@ -8,6 +8,9 @@ use loader_core::{Error, ErrorKind};
 /// The operating system's "file too large": a limit on file sizes, which to the user is a full disk.
 const EFBIG: i32 = 27;
 
+/// What can be done about a store that has reached its limit, which is beyond what most disks hold.
+pub(crate) const FULL: &str = "ingest the rest into a second store";
+
 /// What LMDB said, under the message of what was being done.
 pub(crate) fn from_lmdb(message: &'static str, error: heed::Error) -> Error {
     let (kind, hint) = match &error {
@@ -18,7 +21,7 @@ pub(crate) fn from_lmdb(message: &'static str, error: heed::Error) -> Error {
             return from_io(message, error);
         }
         heed::Error::Mdb(error) => match error {
-            MdbError::MapFull => (ErrorKind::DiskFull, Some("raise max_file_bytes")),
+            MdbError::MapFull => (ErrorKind::DiskFull, Some(FULL)),
             MdbError::ReadersFull => (
                 ErrorKind::Overloaded,
                 Some("more than 1,024 reads of this store are under way at once"),

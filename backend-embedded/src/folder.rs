@@ -68,7 +68,7 @@ fn refuse_network(number: u32) -> Result<()> {
         "the folder lies on a network file system ({name}), whose locks and maps do not hold between machines"
     );
     Err(Error::new(ErrorKind::Unsupported, message)
-        .hint("keep the store on a local disk, or serve it with `farhaul serve`; to read one that nobody writes to, allow network file systems"))
+        .hint("keep the store on a local disk; a folder of images or tars is read in place on a network file system too"))
 }
 
 /// Opens the index that a record names and makes sure that it is the one.

@@ -48,6 +48,11 @@ impl Lineage {
         }
     }
 
+    /// What the store was opened with.
+    pub(crate) fn config(&self) -> &EmbeddedConfig {
+        &self.config
+    }
+
     /// The environment of this process.
     ///
     /// # Errors

@@ -148,7 +148,7 @@ impl Shared {
 #[async_trait]
 impl Store for EmbeddedStore {
     fn capability(&self) -> Capability {
-        capability(&EmbeddedConfig::default())
+        capability(self.0.lineage.config())
     }
 
     fn summary(&self) -> Summary {

@@ -2,8 +2,8 @@
 
 use std::{process::Command, sync::Barrier, thread};
 
-use backend_embedded::{EmbeddedConfig, EmbeddedWriter};
-use loader_core::{ErrorKind, NewSample, StoreWriter};
+use backend_embedded::{EmbeddedConfig, EmbeddedStore, EmbeddedWriter};
+use loader_core::{ErrorKind, NewSample, Store, StoreWriter};
 
 use crate::support::{
     assert_has, assert_well, child, child_command, fetch, manifest, open, place, put, runtime,
@@ -46,6 +46,16 @@ fn a_limit_on_the_file_is_a_full_disk_and_harms_nothing() {
     assert_has(&runtime, &open(&place), &kept);
     let more = put(&runtime, &writer, &[sized(100, 50_000)]);
     runtime.block_on(writer.publish(manifest(&more))).unwrap();
+}
+
+#[test]
+fn a_store_tells_the_limits_that_it_was_opened_with() {
+    let (_folder, place) = place();
+    store(&runtime(), &place, &[sized(1, 10)]);
+    let mut config = EmbeddedConfig::default();
+    config.max_payload_bytes = 1234;
+    let store = EmbeddedStore::open(&place, config).unwrap();
+    assert_eq!(store.capability().max_payload_bytes, Some(1234));
 }
 
 #[test]
