@@ -11,7 +11,7 @@ use conformance::{
     writer_suite::{WriterSubject, ingest},
 };
 use heed::{CommitOrAbort, types::Bytes};
-use loader_core::SampleKey;
+use loader_core::{Catalog, SampleKey};
 
 async fn subject(set: DataSet) -> Subject {
     let folder = tempfile::tempdir().unwrap();

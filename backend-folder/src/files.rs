@@ -283,6 +283,10 @@ impl Catalog for FileCatalog {
         if class < 0 { NO_LABEL } else { class.into() }
     }
 
+    fn key(&self, row: u64) -> SampleKey {
+        self.key(index(row))
+    }
+
     fn row(&self, row: u64) -> Row {
         let number = index(row);
         Row {

@@ -13,8 +13,8 @@ use futures_util::{
     stream::{self, BoxStream},
 };
 use loader_core::{
-    Capability, Catalog, Error, ErrorKind, FetchRequest, Fetched, Manifest, Result, Row, SampleKey,
-    Store, Summary, Targets, uri::percent_encode,
+    Capability, Catalog, Error, ErrorKind, FetchRequest, Fetched, Fingerprint, Manifest, Result,
+    Row, SampleKey, Store, Summary, Targets, uri::percent_encode,
 };
 
 use crate::{
@@ -140,45 +140,40 @@ impl FolderStore {
         }
     }
 
-    /// The row numbers that a request means, or why there is none.
-    fn targets(&self, targets: &Targets) -> Vec<Result<u32>> {
-        let count = self.inner.summary.samples;
-        match targets {
-            Targets::Rows { fingerprint, rows }
-                if *fingerprint != self.inner.summary.fingerprint =>
-            {
-                let own = self.inner.summary.fingerprint;
-                let error = Error::new(
-                    ErrorKind::Incompatible,
-                    format!("rows of data set {fingerprint} were asked from {own}"),
-                )
-                .hint("open the data set again: files were added, removed or changed");
-                rows.iter().map(|_| Err(error.clone())).collect()
-            }
-            Targets::Rows { rows, .. } => {
-                let there = |row: &u64| {
-                    let outside = || {
-                        Error::new(
-                            ErrorKind::NotFound,
-                            format!("row {row} of a data set that has {count}"),
-                        )
-                    };
-                    u32::try_from(*row)
-                        .ok()
-                        .filter(|_| *row < count)
-                        .ok_or_else(outside)
-                };
-                rows.iter().map(there).collect()
-            }
-            Targets::Keys(keys) => {
-                let unknown = |key: &SampleKey| {
-                    Error::new(ErrorKind::NotFound, format!("no sample is called {key}"))
-                };
-                keys.iter()
-                    .map(|key| self.row_of(*key).ok_or_else(|| unknown(key)))
-                    .collect()
-            }
+    /// Those of the rows asked for that there are.
+    fn rows_in(&self, fingerprint: Fingerprint, rows: &[u64]) -> Vec<Result<u32>> {
+        let own = self.inner.summary.fingerprint;
+        if fingerprint != own {
+            let error = Error::new(
+                ErrorKind::Incompatible,
+                format!("rows of data set {fingerprint} were asked from {own}"),
+            )
+            .hint("open the data set again: files were added, removed or changed");
+            return vec![Err(error); rows.len()];
         }
+        let count = self.inner.summary.samples;
+        let there = |row: &u64| {
+            let outside = || {
+                Error::new(
+                    ErrorKind::NotFound,
+                    format!("row {row} of a data set that has {count}"),
+                )
+            };
+            u32::try_from(*row)
+                .ok()
+                .filter(|_| *row < count)
+                .ok_or_else(outside)
+        };
+        rows.iter().map(there).collect()
+    }
+
+    /// The rows that have these keys. Blocks: the first call makes and sorts the keys of all rows.
+    fn rows_of(&self, keys: &[SampleKey]) -> Vec<Result<u32>> {
+        let unknown =
+            |key: &SampleKey| Error::new(ErrorKind::NotFound, format!("no sample is called {key}"));
+        keys.iter()
+            .map(|key| self.row_of(*key).ok_or_else(|| unknown(key)))
+            .collect()
     }
 
     fn row_of(&self, key: SampleKey) -> Option<u32> {
@@ -219,7 +214,15 @@ impl Store for FolderStore {
     fn fetch(&self, request: FetchRequest) -> BoxStream<'static, Fetched> {
         let store = self.clone();
         let start = async move {
-            let targets = store.targets(&request.targets);
+            let targets = match request.targets {
+                Targets::Keys(keys) => {
+                    let (store, count) = (store.clone(), keys.len());
+                    fetch::blocking(move || store.rows_of(&keys))
+                        .await
+                        .unwrap_or_else(|error| vec![Err(error); count])
+                }
+                Targets::Rows { fingerprint, rows } => store.rows_in(fingerprint, &rows),
+            };
             let work = fetch::Work {
                 rows: store.inner.rows.clone(),
                 targets,

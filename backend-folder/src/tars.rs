@@ -279,6 +279,10 @@ impl Catalog for TarCatalog {
         self.labels[index(row)]
     }
 
+    fn key(&self, row: u64) -> SampleKey {
+        self.key(index(row))
+    }
+
     fn row(&self, row: u64) -> Row {
         let number = index(row);
         Row {

@@ -342,6 +342,9 @@ impl Catalog for Backwards {
     fn label(&self, row: u64) -> i64 {
         self.row(row).label
     }
+    fn key(&self, row: u64) -> SampleKey {
+        self.row(row).key
+    }
     fn row(&self, row: u64) -> Row {
         self.0.row(self.len() - 1 - row)
     }

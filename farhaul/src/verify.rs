@@ -120,7 +120,7 @@ fn orphans(
     report: &mut VerifyReport,
 ) -> Result<()> {
     let mut known: Vec<u64> = (0..catalog.len())
-        .map(|row| prefix(catalog.row(row).key))
+        .map(|row| prefix(catalog.key(row)))
         .collect();
     known.sort_unstable();
     let mut keys = data.store().keys();
@@ -174,7 +174,7 @@ mod tests {
         };
         let store = MemoryStore::from_samples((0..5).map(sample), vec![]).unwrap();
         let data = Dataset::over(Arc::new(store.clone())).unwrap();
-        let key = |row| data.catalog().unwrap().row(row).key;
+        let key = |row| data.catalog().unwrap().key(row);
         store.tamper(key(1), Some(Bytes::from_static(b"x")));
         store.tamper(key(3), None);
         store.tamper(SampleKey([7; 16]), Some(Bytes::from_static(b"orphan")));

@@ -137,15 +137,6 @@ impl Index {
             .into()
     }
 
-    /// Name of a row's payload in the store.
-    pub fn key(&self, row: u64) -> SampleKey {
-        let start = place(row) * 16;
-        let bytes = &self.columns.keys[start..start + 16];
-        let mut key = SampleKey::default();
-        key.0.copy_from_slice(bytes);
-        key
-    }
-
     /// Checksum of a row's payload, where it is known.
     pub fn checksum(&self, row: u64) -> Option<u64> {
         let row = place(row);
@@ -195,6 +186,14 @@ impl Catalog for Index {
 
     fn label(&self, row: u64) -> i64 {
         self.columns.labels[place(row)]
+    }
+
+    fn key(&self, row: u64) -> SampleKey {
+        let start = place(row) * 16;
+        let bytes = &self.columns.keys[start..start + 16];
+        let mut key = SampleKey::default();
+        key.0.copy_from_slice(bytes);
+        key
     }
 
     fn row(&self, row: u64) -> Row {

@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, fmt::Debug, sync::Arc};
 use bytes::Bytes;
 
 use crate::{
-    identity::{Fingerprint, FingerprintHasher},
+    identity::{Fingerprint, FingerprintHasher, SampleKey},
     sample::Row,
 };
 
@@ -48,6 +48,8 @@ pub trait Catalog: Debug + Send + Sync + 'static {
     fn nbytes(&self, row: u64) -> u64;
     /// Label of a row.
     fn label(&self, row: u64) -> i64;
+    /// Name of a row's payload. Whoever asks for all of them asks here, so it must not allocate.
+    fn key(&self, row: u64) -> SampleKey;
     /// Everything about a row.
     fn row(&self, row: u64) -> Row;
     /// The row with exactly this path.

@@ -96,7 +96,7 @@ impl MemoryStore {
     fn pinned(shelf: SharedShelf, manifest: &Manifest) -> Self {
         let catalog = Arc::clone(&manifest.catalog);
         let row_of = (0..catalog.len())
-            .map(|row| (catalog.row(row).key, row))
+            .map(|row| (catalog.key(row), row))
             .collect();
         Self {
             shelf,

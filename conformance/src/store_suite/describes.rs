@@ -73,8 +73,12 @@ pub async fn the_catalog_has_every_row_in_path_order(stores: Stores) {
             assert_eq!(row.parts, expected.parts, "parts of {}", row.path);
         }
         assert_eq!(
-            (catalog.nbytes(number), catalog.label(number)),
-            (row.nbytes, row.label),
+            (
+                catalog.key(number),
+                catalog.nbytes(number),
+                catalog.label(number)
+            ),
+            (row.key, row.nbytes, row.label),
             "{}",
             row.path
         );

@@ -33,7 +33,7 @@ impl TableStore {
         let manifest = manifest.ok_or_else(|| {
             Error::new(ErrorKind::NotFound, "nothing is published").in_store("table:")
         })?;
-        let keys = (0..manifest.catalog.len()).map(|row| (manifest.catalog.row(row).key, row));
+        let keys = (0..manifest.catalog.len()).map(|row| (manifest.catalog.key(row), row));
         let (row_of, summary) = (Arc::new(keys.collect()), manifest.summary());
         let store = Self {
             client,

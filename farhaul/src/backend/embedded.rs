@@ -6,7 +6,7 @@ use backend_embedded::{EmbeddedConfig, EmbeddedStore, EmbeddedWriter};
 use futures_util::future::BoxFuture;
 use loader_core::{Error, ErrorKind, Result, Store, StoreWriter};
 
-use super::is_embedded;
+use super::{blocking, is_embedded};
 use crate::{locate::Address, options::OpenOptions, registry::Backend, scheme};
 
 pub(crate) const BACKEND: Backend = Backend {
@@ -16,14 +16,14 @@ pub(crate) const BACKEND: Backend = Backend {
 };
 
 fn open(address: Address, _: OpenOptions) -> BoxFuture<'static, Result<Arc<dyn Store>>> {
-    Box::pin(async move {
+    blocking(move || {
         let store = EmbeddedStore::open(address.into_path()?, EmbeddedConfig::default())?;
         Ok(Arc::new(store) as Arc<dyn Store>)
     })
 }
 
 fn create(address: Address, _: OpenOptions) -> BoxFuture<'static, Result<Arc<dyn StoreWriter>>> {
-    Box::pin(async move {
+    blocking(move || {
         let path = address.into_path()?;
         refuse_other_contents(&path)?;
         let writer = EmbeddedWriter::open_or_create(path, EmbeddedConfig::default())?;

@@ -6,7 +6,7 @@ use backend_folder::{FolderConfig, FolderFormat, FolderStore, SourceConfig, Sour
 use futures_util::future::BoxFuture;
 use loader_core::{Result, Source, Store};
 
-use super::unknown_format;
+use super::{blocking, unknown_format};
 use crate::{locate::Address, options::OpenOptions, registry::Backend, scheme};
 
 /// Payload bytes that a source reads ahead: a disk is kept busy with less than the crate's default.
@@ -19,7 +19,7 @@ pub(crate) const BACKEND: Backend = Backend {
 };
 
 fn open(address: Address, options: OpenOptions) -> BoxFuture<'static, Result<Arc<dyn Store>>> {
-    Box::pin(async move {
+    blocking(move || {
         let store = open_in_place(&address.into_path()?, &options)?;
         Ok(Arc::new(store) as Arc<dyn Store>)
     })

@@ -7,6 +7,7 @@ use bytes::Bytes;
 use crate::{
     catalog::Catalog,
     error::{Error, ErrorKind, Result},
+    identity::SampleKey,
     sample::Row,
 };
 
@@ -49,6 +50,10 @@ impl Catalog for Rows {
         self.at(row).label
     }
 
+    fn key(&self, row: u64) -> SampleKey {
+        self.at(row).key
+    }
+
     fn row(&self, row: u64) -> Row {
         self.at(row).clone()
     }
@@ -76,7 +81,7 @@ impl Catalog for Rows {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{identity::SampleKey, sample::Part};
+    use crate::sample::Part;
 
     fn row(path: &str) -> Row {
         Row {
@@ -100,6 +105,7 @@ mod tests {
         assert_eq!(rows.find(b"a/z"), Some(2));
         assert_eq!(rows.find(b"a/"), None);
         assert_eq!((rows.nbytes(2), rows.label(2)), (3, 3));
+        assert_eq!(rows.key(2), SampleKey::of_content(b"a/z", 0));
     }
 
     #[test]
