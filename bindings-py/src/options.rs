@@ -3,9 +3,9 @@
 use std::num::NonZeroU64;
 
 use farhaul::{
-    Dataset, Error, ErrorKind, FixedConfig, Horizon, LastBatch, LoaderConfig, MaxErrors, OnError,
-    Order, Prefetch, Result,
+    Dataset, Error, ErrorKind, Horizon, LastBatch, LoaderConfig, MaxErrors, OnError, Order, Result,
     decode::{DecodeConfig, Geometry, ImageCollate, Layout, Orientation, RaggedCollate},
+    parse,
 };
 use pyo3::prelude::*;
 
@@ -120,9 +120,9 @@ impl Options {
         };
         config.memory_bytes = match &self.memory {
             Size::Bytes(bytes) => *bytes,
-            Size::Text(text) => bytes(text)?,
+            Size::Text(text) => parse::size(text)?,
         };
-        config.prefetch = prefetch(&self.prefetch)?;
+        config.prefetch = parse::prefetch(&self.prefetch)?;
         if let Some(threads) = self.threads {
             config.threads = threads;
         }
@@ -224,59 +224,6 @@ pub(crate) fn choose<T: Copy>(option: &str, word: &str, choices: &[(&str, T)]) -
         "{option} is {word:?}: it may be {}",
         names.join(", ")
     )))
-}
-
-/// `fixed:N` is N batches ahead; `fixed:N:K` starts slowly: one batch more for every K that were taken.
-fn prefetch(text: &str) -> Result<Prefetch> {
-    let number = |word: &str| word.parse::<u64>().ok();
-    let mut fixed = FixedConfig::default();
-    let words: Vec<_> = text.split(':').collect();
-    let parsed = match words[..] {
-        ["fixed"] => Some(()),
-        ["fixed", batches] => number(batches).map(|batches| fixed.batches = batches),
-        ["fixed", batches, slow] => number(batches).zip(number(slow)).map(|(batches, slow)| {
-            fixed.batches = batches;
-            fixed.slow_start = slow;
-        }),
-        _ => None,
-    };
-    if parsed.is_none() || fixed.batches == 0 {
-        return Err(usage(format!(
-            "prefetch is {text:?}: it may be \"fixed:N\" with N of at least 1, or \"fixed:N:K\""
-        )));
-    }
-    Ok(Prefetch::Fixed(fixed))
-}
-
-/// `4GB`, `512 MiB`, `1.5e9`: powers of 1000, with an `i` of 1024.
-fn bytes(text: &str) -> Result<u64> {
-    const UNITS: [(&str, f64); 9] = [
-        ("kib", 1024.0),
-        ("mib", 1_048_576.0),
-        ("gib", 1_073_741_824.0),
-        ("tib", 1_099_511_627_776.0),
-        ("kb", 1e3),
-        ("mb", 1e6),
-        ("gb", 1e9),
-        ("tb", 1e12),
-        ("b", 1.0),
-    ];
-    let lower = text.trim().to_ascii_lowercase();
-    let unit = UNITS
-        .iter()
-        .find_map(|(unit, factor)| Some((lower.strip_suffix(unit)?, *factor)));
-    let (number, factor) = unit.unwrap_or((&lower, 1.0));
-    #[expect(
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        reason = "between 0 and 2⁶³"
-    )]
-    match number.trim().parse::<f64>() {
-        Ok(number) if (0.0..9e18).contains(&(number * factor)) => Ok((number * factor) as u64),
-        _ => Err(usage(format!(
-            "memory is {text:?}: it may be a number of bytes or a text such as \"4GB\" or \"512MiB\""
-        ))),
-    }
 }
 
 fn usage(message: impl Into<std::borrow::Cow<'static, str>>) -> Error {
