@@ -1,6 +1,6 @@
 //! An open data set in Python.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, path::PathBuf};
 
 use farhaul::{
     FieldValue, OpenOptions, Result, Sample,
@@ -41,11 +41,15 @@ type SampleTuple<'py> = (
 #[pyo3(name = "open", signature = (uri, format=None))]
 pub(crate) fn open_dataset(
     py: Python<'_>,
-    uri: String,
+    uri: PathBuf,
     format: Option<String>,
 ) -> PyResult<Dataset> {
     let options = OpenOptions::default().with_format(format);
-    let dataset = interruptible(py, move || farhaul::open(&uri, &options))?;
+    // Python's text stands for any bytes of a path; what is no UTF-8 cannot be a URI.
+    let dataset = interruptible(py, move || match uri.to_str() {
+        Some(uri) => farhaul::open(uri, &options),
+        None => farhaul::open_at(&uri, &options),
+    })?;
     Ok(Dataset::new(dataset))
 }
 

@@ -1,5 +1,7 @@
 //! Ingest from Python: on a thread of its own, stopped by Ctrl-C.
 
+use std::path::PathBuf;
+
 use farhaul::{
     OpenOptions,
     ingest::{IngestOptions, OnBadSample},
@@ -14,8 +16,8 @@ use crate::{error::raise, options::choose, wait::stoppable};
 #[pyo3(signature = (source, to, format, on_error))]
 pub(crate) fn ingest<'py>(
     py: Python<'py>,
-    source: String,
-    to: String,
+    source: PathBuf,
+    to: PathBuf,
     format: Option<String>,
     on_error: &str,
 ) -> PyResult<Bound<'py, PyDict>> {
@@ -26,9 +28,16 @@ pub(crate) fn ingest<'py>(
     let cancel = Cancel::default();
     let stop = cancel.clone();
     let work = move || {
-        let mut source =
-            farhaul::open_source(&source, &OpenOptions::default().with_format(format))?;
-        let destination = farhaul::create(&to, &OpenOptions::default())?;
+        // What is no UTF-8 cannot be a URI.
+        let options_of_source = OpenOptions::default().with_format(format);
+        let mut source = match source.to_str() {
+            Some(uri) => farhaul::open_source(uri, &options_of_source)?,
+            None => farhaul::open_source_at(&source, &options_of_source)?,
+        };
+        let destination = match to.to_str() {
+            Some(uri) => farhaul::create(uri, &OpenOptions::default())?,
+            None => farhaul::create_at(&to, &OpenOptions::default())?,
+        };
         farhaul::ingest::ingest(&mut *source, &destination, &options, &Silent, &cancel)
             .into_result()
     };

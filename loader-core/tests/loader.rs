@@ -242,11 +242,12 @@ fn more_errors_than_allowed_end_the_epoch() {
     let mut config = config(4);
     config.on_error = OnError::Skip;
     config.max_errors = MaxErrors::Rate(0.05);
-    let outcome: Result<Vec<_>> = loader(Arc::new(FaultyStore::new(store(100), script)), config)
-        .start()
-        .unwrap()
-        .collect();
+    let mut loader = loader(Arc::new(FaultyStore::new(store(100), script)), config);
+    let outcome: Result<Vec<_>> = loader.start().unwrap().collect();
     assert_eq!(outcome.unwrap_err().kind(), ErrorKind::TooManyErrors);
+    // Also those of batches that never were complete, and the one that was too many.
+    assert_eq!(loader.failures().len(), 6);
+    assert_eq!(loader.stats().failures, 6);
 }
 
 #[test]

@@ -195,7 +195,7 @@ class Dataset:
 
     def find(self, key: str | bytes) -> int | None:
         """Find the row of a source path; None where there is no such sample."""
-        return self._open().find(key.encode() if isinstance(key, str) else key)
+        return self._open().find(os.fsencode(key))
 
     @property
     def uri(self) -> str:

@@ -211,7 +211,7 @@ impl LoaderConfig {
         }
         if self.memory_bytes < 1 << 20 {
             return wrong(format!(
-                "memory is {} bytes: it must be at least 1 MB",
+                "memory is {} bytes: it must be at least 1 MiB, 1048576 bytes",
                 self.memory_bytes
             ));
         }

@@ -211,9 +211,11 @@ impl<C: Collate> Engine<C> {
     /// Dropping the future gives up all requests and tells the consumer.
     pub(crate) async fn run(mut self) {
         let outcome = self.drive().await;
-        self.farewell
-            .0
-            .end(outcome.map_err(|error| error.in_store(&self.parts.store)));
+        let mut failures = self.assembly.failures();
+        failures.extend(self.failing.drain().map(|(_, failure)| failure));
+        failures.sort_by_key(|failure| failure.position);
+        let outcome = outcome.map_err(|error| error.in_store(&self.parts.store));
+        self.farewell.0.end_with(outcome, failures);
     }
 
     async fn drive(&mut self) -> Result<()> {

@@ -92,7 +92,11 @@ impl<B> Epoch<B> {
                 Ok(Step::End)
             }
             Found::Failed(error) => {
-                self.progress().end();
+                let failures = self.queue.left_behind();
+                let mut progress = self.progress();
+                progress.unsettled_failures += failures.len() as u64;
+                progress.list(&failures);
+                progress.end();
                 Err(error)
             }
         }
@@ -242,6 +246,8 @@ struct Live {
 pub(super) struct Progress {
     pub(super) state: State,
     pub(super) failures: Vec<Failure>,
+    /// Failures of samples that were not handed over: a resumed epoch meets them again, so the state does not count them.
+    unsettled_failures: u64,
     begun: Instant,
     ended: Option<Instant>,
     first_batch: Option<Duration>,
@@ -258,6 +264,7 @@ impl Progress {
         Self {
             state,
             failures: Vec::new(),
+            unsettled_failures: 0,
             begun: Instant::now(),
             ended: None,
             first_batch: None,
@@ -276,13 +283,16 @@ impl Progress {
         }
         self.state.handed_batches += 1;
         self.state.failures += ready.failures.len() as u64;
-        let room = FAILURES_LISTED.saturating_sub(self.failures.len());
-        self.failures
-            .extend(ready.failures.iter().take(room).cloned());
+        self.list(&ready.failures);
         self.first_batch.get_or_insert(now - self.begun);
         self.batches += 1;
         self.samples += ready.samples;
         self.bytes += ready.payload_bytes;
+    }
+
+    fn list(&mut self, failures: &[Failure]) {
+        let room = FAILURES_LISTED.saturating_sub(self.failures.len());
+        self.failures.extend(failures.iter().take(room).cloned());
     }
 
     fn end(&mut self) {
@@ -295,7 +305,7 @@ impl Progress {
             batches: self.batches,
             samples: self.samples,
             bytes: self.bytes,
-            failures: self.state.failures,
+            failures: self.state.failures + self.unsettled_failures,
             first_batch: self.first_batch,
             waits: self.waits,
             consumer: self.consumer,

@@ -45,6 +45,7 @@ pub(crate) enum Found<B> {
 struct Inner<B> {
     batches: VecDeque<Ready<B>>,
     end: Option<Result<(), Error>>,
+    failures: Vec<Failure>,
     cause: Cause,
     waits: Waits,
 }
@@ -61,6 +62,7 @@ impl<B> Default for ReadyQueue<B> {
         let inner = Inner {
             batches: VecDeque::new(),
             end: None,
+            failures: Vec::new(),
             cause: Cause::Store,
             waits: Waits::default(),
         };
@@ -79,8 +81,23 @@ impl<B> ReadyQueue<B> {
 
     /// Says that nothing more will come, and why. The first reason given stays.
     pub(crate) fn end(&self, outcome: Result<(), Error>) {
-        self.lock().end.get_or_insert(outcome);
+        self.end_with(outcome, Vec::new());
+    }
+
+    /// Ends as well, with the failures of samples whose batches will never be complete.
+    pub(crate) fn end_with(&self, outcome: Result<(), Error>, failures: Vec<Failure>) {
+        let mut inner = self.lock();
+        if inner.end.is_none() {
+            inner.end = Some(outcome);
+            inner.failures = failures;
+        }
+        drop(inner);
         self.arrived.notify_all();
+    }
+
+    /// The failures that the end left behind, once.
+    pub(crate) fn left_behind(&self) -> Vec<Failure> {
+        std::mem::take(&mut self.lock().failures)
     }
 
     /// Makes whatever the end was a clean one, after its error was seen.

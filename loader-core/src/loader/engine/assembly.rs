@@ -112,6 +112,13 @@ impl<C: Collate> Assembly<C> {
         }
     }
 
+    /// Takes out the failures of all batches that are not complete.
+    pub(super) fn failures(&mut self) -> Vec<Failure> {
+        let open = self.open.values_mut();
+        open.flat_map(|open| std::mem::take(&mut open.failures))
+            .collect()
+    }
+
     /// The next batch, once all its slots are settled.
     ///
     /// # Errors

@@ -23,34 +23,34 @@ impl<C: Collate> Engine<C> {
     pub(super) fn failed(&mut self, spot: Spot, target: Target, error: Error) -> Result<()> {
         let error = self.named(error, target.row);
         if self.parts.config.on_error == OnError::Fail {
+            // Told by the error itself; a list of one would only repeat it.
             return Err(
                 error.hint("skip or substitute bad samples with on_error, or repair the data set")
             );
         }
         if target.substitute == 0 {
             self.failures += 1;
-            if self.failures
-                > self
-                    .parts
-                    .config
-                    .max_errors
-                    .allowed(self.ahead.plan.ordinals())
-            {
-                let message = format!(
-                    "{} samples failed, more than max_errors allows; the last: {error}",
-                    self.failures
-                );
-                return Err(Error::new(ErrorKind::TooManyErrors, message).caused_by(error));
-            }
         }
         let position = self.ahead.in_epoch(target.position);
         let failure = Failure {
             position,
             row: target.row,
             substitute: None,
-            error,
+            error: error.clone(),
         };
         self.failing.entry(target.position).or_insert(failure);
+        let allowed = self
+            .parts
+            .config
+            .max_errors
+            .allowed(self.ahead.plan.ordinals());
+        if self.failures > allowed {
+            let message = format!("{} samples failed, {allowed} are allowed", self.failures);
+            return Err(Error::new(ErrorKind::TooManyErrors, message)
+                .during("loader")
+                .hint("the loader lists the failures; raise max_errors or repair the data set")
+                .caused_by(error));
+        }
         if self.parts.config.on_error == OnError::Substitute
             && target.substitute < SUBSTITUTE_LIMIT
             && let Some(row) = self.substitute_for(target)
