@@ -120,9 +120,10 @@ impl Options {
         };
         config.memory_bytes = match &self.memory {
             Size::Bytes(bytes) => *bytes,
-            Size::Text(text) => parse::size(text)?,
+            Size::Text(text) => parse::size(text).map_err(|error| named("memory", &error))?,
         };
-        config.prefetch = parse::prefetch(&self.prefetch)?;
+        config.prefetch =
+            parse::prefetch(&self.prefetch).map_err(|error| named("prefetch", &error))?;
         if let Some(threads) = self.threads {
             config.threads = threads;
         }
@@ -224,6 +225,11 @@ pub(crate) fn choose<T: Copy>(option: &str, word: &str, choices: &[(&str, T)]) -
         "{option} is {word:?}: it may be {}",
         names.join(", ")
     )))
+}
+
+/// The same error with the option in front: the parsers are shared and do not know it.
+fn named(option: &str, error: &Error) -> Error {
+    usage(format!("{option}: {}", error.message()))
 }
 
 fn usage(message: impl Into<std::borrow::Cow<'static, str>>) -> Error {

@@ -1,5 +1,6 @@
 """A data set as a sequence of samples."""
 
+import os
 import pickle
 import shutil
 
@@ -52,6 +53,18 @@ def test_a_data_set_says_what_it_is(data, folder, store):
     assert data.nbytes == sum(path.stat().st_size for path in folder.rglob("*.jpg"))
     assert repr(data) == f"<farhaul.Dataset {store}: 101 samples, 5 classes>"
     assert farhaul.open(folder).fingerprint == data.fingerprint, "a fingerprint is the same in every store"
+
+
+def test_paths_that_are_no_utf8_open_like_any_other(tmp_path):
+    odd = os.fsdecode(os.fsencode(tmp_path) + b"/st\xff")
+    source = image_folder(tmp_path / "source", 10, 2)
+    assert farhaul.ingest(source, odd)["samples"] == 10
+    data = farhaul.open(odd)
+    assert len(data) == 10
+    assert len(pickle.loads(pickle.dumps(data))) == 10
+    assert data.uri.endswith("st%FF")
+    assert len(farhaul.open(data.uri)) == 10
+    assert data.find("gone\udcff.jpg") is None
 
 
 def test_a_sample_decodes_to_height_width_rgb(data):

@@ -214,6 +214,7 @@ def test_more_bad_samples_than_allowed_end_the_epoch(spoiled, limit, passes):
     else:
         with pytest.raises(errors.TooManyErrors):
             list(loader)
+        assert len(loader.failures) == loader.stats()["failures"] >= 1
 
 
 @pytest.mark.parametrize(
