@@ -4,7 +4,7 @@ use std::{
     collections::HashMap,
     fs::File,
     io,
-    os::unix::fs::MetadataExt,
+    os::unix::fs::{FileExt, MetadataExt},
     path::{Path, PathBuf},
     sync::{Arc, Mutex, OnceLock, PoisonError, Weak},
     thread,
@@ -29,6 +29,8 @@ const WRITER_MAP_BYTES: u64 = 16 << 20;
 const MAP_STEP_BYTES: u64 = 1 << 20;
 /// Pages as this crate counts them when it takes room; those of the file may be larger.
 const PAGE_BYTES: u64 = 4096;
+/// Bytes of a stored value that are compared in one go.
+const COMPARED_BYTES: usize = 64 << 10;
 /// How long a read waits for one of LMDB's reader slots, and a reopening for the old environment to be gone.
 const PATIENCE: Duration = Duration::from_secs(2);
 
@@ -373,6 +375,28 @@ impl Writing<'_> {
         let pages = values * 4 + 32 + bytes / PAGE_BYTES;
         let target = pages_bytes(self.shared).saturating_add(pages * PAGE_BYTES);
         extend(self.file, target.min(self.shared.info().map_size as u64))
+    }
+
+    /// True where a value that was committed before this transaction has these bytes.
+    ///
+    /// One of more than a page is read by `pread`, as by [`Reading`]. One that cannot be read is not the same.
+    pub(crate) fn is_same(&self, value: &[u8], bytes: &[u8]) -> bool {
+        if value.len() != bytes.len() {
+            return false;
+        }
+        if value.len() as u64 <= self.shared.page_bytes() {
+            return value == bytes;
+        }
+        let Some(mut place) = self.shared.place(value, self.file) else {
+            return false;
+        };
+        let mut buffer = vec![0; COMPARED_BYTES.min(bytes.len())];
+        bytes.chunks(COMPARED_BYTES).all(|piece| {
+            let stored = &mut buffer[..piece.len()];
+            let is_read = self.file.read_exact_at(stored, place).is_ok();
+            place += piece.len() as u64;
+            is_read && stored == piece
+        })
     }
 }
 

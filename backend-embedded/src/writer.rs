@@ -195,13 +195,18 @@ fn write_batch(
     environment.write(bytes, config.max_file_bytes, |writing| {
         let payload = writing.tables.payload;
         let mut added = HashSet::new();
-        let mut is_missing = |row: &Row| -> heed::Result<bool> {
+        let samples = || batch.iter().flat_map(|group| &group.samples);
+        let mut is_missing = |(row, sample): (&Row, &NewSample)| -> heed::Result<bool> {
+            if row.nbytes > limit {
+                return Ok(false);
+            }
             let present = payload.get(&writing.transaction, &row.key.0)?;
-            // A payload under the name of its content is that content, unless it is not whole.
-            let is_new = present.is_none_or(|present| present.len() as u64 != row.nbytes);
-            Ok(row.nbytes <= limit && is_new && added.insert(row.key))
+            // Other bytes under the name of this content were damaged on the disk, and are mended here.
+            let is_new = present.is_none_or(|present| !writing.is_same(present, &sample.payload));
+            Ok(is_new && added.insert(row.key))
         };
-        let missing: Vec<bool> = rows().map(&mut is_missing).collect::<Result<_, _>>()?;
+        let pairs = rows().zip(samples());
+        let missing: Vec<bool> = pairs.map(&mut is_missing).collect::<Result<_, _>>()?;
         let of_missing = rows().zip(&missing).filter(|(_, missing)| **missing);
         let (bytes, values) = of_missing.fold((0, 0), |(bytes, values), (row, _)| {
             (bytes + row.nbytes, values + 1)
@@ -209,8 +214,7 @@ fn write_batch(
         if values > 0 {
             writing.make_room(bytes, values)?;
         }
-        let samples = batch.iter().flat_map(|group| &group.samples);
-        for ((row, sample), missing) in rows().zip(samples).zip(&missing) {
+        for ((row, sample), missing) in rows().zip(samples()).zip(&missing) {
             if *missing {
                 payload.put(&mut writing.transaction, &row.key.0, &sample.payload)?;
             }

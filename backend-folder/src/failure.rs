@@ -87,6 +87,13 @@ fn out_of_files(message: String, error: io::Error) -> Error {
         .hint("raise the limit on open files: ulimit -n 65536")
 }
 
+/// The system gives no more threads.
+pub(crate) fn no_thread(error: io::Error) -> Error {
+    Error::new(ErrorKind::Io, "a thread cannot be started")
+        .caused_by(error)
+        .hint("raise the limit of processes and threads: `ulimit -u`, or the limit of pids of the container")
+}
+
 /// When a file was last changed, in nanoseconds since 1970; what lies outside 1677 to 2262 is taken as the nearest of the two.
 pub(crate) fn nanoseconds(metadata: &Metadata) -> i64 {
     let Ok(moment) = metadata.modified() else {

@@ -113,7 +113,10 @@ fn look(path: &Path, format: SourceFormat, threads: usize) -> Result<Place> {
         .iter()
         .map(|batch| batch.paths.len())
         .sum::<usize>();
+    let images = images(&found);
+    let is_nothing = images == 0 && tars == 0 && found.top_folders.is_empty();
     let is_tars = match format {
+        SourceFormat::Folder if is_nothing => return Err(nothing(path)),
         SourceFormat::Auto => by_number(path, &found, tars)?,
         SourceFormat::WebDataset if tars == 0 => {
             return Err(Error::new(
@@ -141,13 +144,23 @@ fn by_number(path: &Path, found: &Found, tars: usize) -> Result<bool> {
     {
         return Ok(false);
     }
-    let images = found.images.iter().map(rows).sum::<usize>() + found.broken.len();
+    let images = images(found);
     if images == 0 && tars == 0 {
-        let message = format!("{} holds neither images nor tars", failure::shown(path));
-        return Err(Error::new(ErrorKind::NotFound, message)
-            .hint("images are files ending in jpg, jpeg, png, webp, tif, gif or bmp, best in one folder a class"));
+        return Err(nothing(path));
     }
     Ok(tars > images)
+}
+
+/// How many images there are, links with the name of one included.
+fn images(found: &Found) -> usize {
+    let rows = |batch: &FileBatch| batch.paths.len();
+    found.images.iter().map(rows).sum::<usize>() + found.broken.len()
+}
+
+fn nothing(path: &Path) -> Error {
+    let message = format!("{} holds neither images nor tars", failure::shown(path));
+    Error::new(ErrorKind::NotFound, message)
+        .hint("images are files ending in jpg, jpeg, png, webp, tif, gif or bmp, best in one folder a class")
 }
 
 fn look_at_file(path: &Path, format: SourceFormat) -> Result<Place> {

@@ -21,6 +21,9 @@ use crate::{failure, names, paths::PathTable};
 /// Names of one folder that one thread looks at in one go.
 const CHUNK: usize = 1024;
 
+/// What tells a folder that is an embedded store.
+const STORE_FILE: &str = "data.mdb";
+
 /// Files as they were found, in flat buffers.
 #[derive(Debug, Default)]
 pub(crate) struct FileBatch {
@@ -53,7 +56,7 @@ pub(crate) struct Found {
     pub(crate) images: Vec<FileBatch>,
     pub(crate) tars: Vec<FileBatch>,
     pub(crate) broken: Vec<BrokenLink>,
-    /// Names of the folders at the top, hidden and junk ones left out.
+    /// Names of the folders at the top; hidden and junk ones and embedded stores are left out.
     pub(crate) top_folders: Vec<Vec<u8>>,
     /// Everything met that is no folder, and every folder not looked into.
     pub(crate) things: u64,
@@ -64,7 +67,7 @@ pub(crate) struct Found {
 /// Walks everything below `root` on so many threads; links are followed, and a link to a folder that it lies in ends there.
 ///
 /// # Errors
-/// The first folder that cannot be read.
+/// The first folder that cannot be read; [`loader_core::ErrorKind::Io`] where no thread can be started.
 pub(crate) fn walk(root: &Path, threads: usize) -> Result<Found> {
     let queue = Queue::new(Task::Folder {
         path: Vec::new(),
@@ -75,14 +78,20 @@ pub(crate) fn walk(root: &Path, threads: usize) -> Result<Found> {
         queue: &queue,
     };
     let founds = thread::scope(|scope| {
-        let workers: Vec<_> = (0..threads.max(1))
-            .map(|_| scope.spawn(|| walker.work()))
-            .collect();
-        workers
+        let mut workers = Vec::new();
+        for _ in 0..threads.max(1) {
+            match thread::Builder::new().spawn_scoped(scope, || walker.work()) {
+                Ok(worker) => workers.push(worker),
+                Err(error) if workers.is_empty() => return Err(failure::no_thread(error)),
+                // Those that the system gave do all of it.
+                Err(_) => break,
+            }
+        }
+        let founds = workers
             .into_iter()
-            .map(|worker| worker.join().expect("a walking thread does not panic"))
-            .collect::<Vec<_>>()
-    });
+            .map(|worker| worker.join().expect("a walking thread does not panic"));
+        Ok(founds.collect::<Vec<_>>())
+    })?;
     if let Some(error) = queue.state().error.take() {
         return Err(error);
     }
@@ -196,11 +205,17 @@ impl Walker<'_> {
     }
 
     fn descend(&self, folder: &[u8], above: &Arc<Above>, name: &[u8], found: &mut Found) {
+        let path = below(folder, name);
+        // Made of these very images, most often: a class more would give all others new numbers.
+        if self.full(&path).join(STORE_FILE).is_file() {
+            found.things += 1;
+            return;
+        }
         if folder.is_empty() {
             found.top_folders.push(name.to_vec());
         }
         self.queue.push(Task::Folder {
-            path: below(folder, name),
+            path,
             above: Some(Arc::clone(above)),
         });
     }

@@ -1,12 +1,13 @@
 //! Files that were cut or changed by others.
 
-use std::{fs, path::Path};
+use std::{fs, os::unix::fs::FileExt, path::Path};
 
 use backend_embedded::{EmbeddedConfig, EmbeddedStore};
-use loader_core::{ErrorKind, NewSample};
+use loader_core::{ErrorKind, NewSample, Put, StoreWriter};
 
 use crate::support::{
-    assert_has, assert_well, child, child_command, open, place, runtime, sample, sized, store,
+    assert_has, assert_well, child, child_command, fetch, open, place, runtime, sample, sized,
+    store, writer,
 };
 
 fn samples(count: u64) -> Vec<NewSample> {
@@ -69,6 +70,42 @@ fn a_cut_data_file_is_a_typed_error_and_never_a_signal() {
     let (_folder, place) = place();
     store(&runtime(), &place, &samples(40));
     assert_well(&child_command(TEST, "cut", &place).output().unwrap());
+}
+
+#[test]
+fn a_payload_that_the_disk_has_changed_is_written_anew_when_it_is_put_again() {
+    let (_folder, place) = place();
+    let runtime = runtime();
+    let samples: Vec<_> = (0..)
+        .zip([100, 2000, 4096, 5000, 70_001, 200_000])
+        .map(|(number, length)| sized(number, length))
+        .collect();
+    store(&runtime, &place, &samples);
+    let file = place.join("data.mdb");
+    let bytes = fs::read(&file).unwrap();
+    let data = fs::File::options().write(true).open(&file).unwrap();
+    for NewSample { payload, .. } in &samples {
+        let length = payload.len();
+        for start in 0..bytes.len() - length {
+            if bytes[start..start + length] == payload[..] {
+                let last = start + length - 1;
+                data.write_all_at(&[bytes[last] ^ 1], last as u64).unwrap();
+            }
+        }
+    }
+    let outcomes = fetch(&runtime, &open(&place), (0..6).collect());
+    for fetched in outcomes {
+        assert_eq!(fetched.outcome.unwrap_err().kind(), ErrorKind::Corrupt);
+    }
+    let writer = writer(&place);
+    let written = || {
+        let puts = runtime.block_on(writer.put(samples.clone())).unwrap();
+        puts.iter()
+            .filter(|put| matches!(put, Put::Written(_)))
+            .count()
+    };
+    assert_eq!((written(), written()), (6, 0));
+    assert_has(&runtime, &open(&place), &samples);
 }
 
 fn index_file(folder: &Path) -> std::path::PathBuf {

@@ -9,6 +9,8 @@ use std::{
 
 use loader_core::{Error, ErrorKind, NewSample, Result};
 
+use crate::failure;
+
 /// What a sample takes besides its payload, bytes, about: path, parts and fields. A million labels weigh more by that than by
 /// their bytes.
 pub(super) const SAMPLE_BYTES: u64 = 512;
@@ -69,13 +71,11 @@ impl ReadAhead {
     }
 
     pub(super) fn next_sample(&mut self) -> Option<Result<NewSample>> {
-        if self.workers.is_empty() && self.threads > 0 {
-            self.shared.state().working = self.threads;
-            let worker = |_| {
-                let shared = Arc::clone(&self.shared);
-                thread::spawn(move || shared.work())
-            };
-            self.workers = (0..self.threads).map(worker).collect();
+        if self.workers.is_empty()
+            && self.threads > 0
+            && let Err(error) = self.start()
+        {
+            return Some(Err(error));
         }
         let mut state = self.shared.state();
         while state.wanted < self.shared.jobs.len() {
@@ -100,6 +100,27 @@ impl ReadAhead {
                 .unwrap_or_else(PoisonError::into_inner);
         }
         None
+    }
+
+    /// Starts as many threads as the system gives: an error where that is none, and then there are no samples.
+    fn start(&mut self) -> Result<()> {
+        self.shared.state().working = self.threads;
+        while self.workers.len() < self.threads {
+            let shared = Arc::clone(&self.shared);
+            match thread::Builder::new().spawn(move || shared.work()) {
+                Ok(worker) => self.workers.push(worker),
+                Err(error) => {
+                    let mut state = self.shared.state();
+                    state.working -= self.threads - self.workers.len();
+                    self.threads = self.workers.len();
+                    if self.threads == 0 {
+                        state.wanted = self.shared.jobs.len();
+                        return Err(failure::no_thread(error));
+                    }
+                }
+            }
+        }
+        Ok(())
     }
 }
 

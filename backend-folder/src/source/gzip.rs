@@ -71,14 +71,32 @@ impl GzipShards {
     }
 
     pub(super) fn next_sample(&mut self) -> Option<Entry> {
-        if self.workers.is_empty() {
-            let worker = |_| {
-                let work = Arc::clone(&self.work);
-                thread::spawn(move || work.run())
-            };
-            self.workers = (0..self.threads).map(worker).collect();
+        if self.workers.is_empty()
+            && let Err(error) = self.start()
+        {
+            return Some(Err(error));
         }
         self.work.queue.pop()
+    }
+
+    /// Starts as many threads as the system gives: an error where that is none, and then there are no samples.
+    fn start(&mut self) -> Result<()> {
+        while self.workers.len() < self.threads {
+            let work = Arc::clone(&self.work);
+            match thread::Builder::new().spawn(move || work.run()) {
+                Ok(worker) => self.workers.push(worker),
+                Err(error) => {
+                    for _ in self.workers.len()..self.threads {
+                        self.work.queue.leave();
+                    }
+                    self.threads = self.workers.len();
+                    if self.threads == 0 {
+                        return Err(failure::no_thread(error));
+                    }
+                }
+            }
+        }
+        Ok(())
     }
 }
 

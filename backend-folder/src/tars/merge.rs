@@ -28,8 +28,8 @@ use crate::{
 /// Lists all shards on several threads.
 ///
 /// # Errors
-/// [`ErrorKind::Conflict`] where two shards have one name; [`ErrorKind::Unsupported`] for a gzip shard in place; what the
-/// operating system says.
+/// [`ErrorKind::Conflict`] where two shards have one name; [`ErrorKind::Unsupported`] for a gzip shard in place;
+/// [`ErrorKind::Io`] where no thread can be started; what the operating system says.
 pub(crate) fn list(mut shards: Vec<Shard>, options: ListOptions) -> Result<TarListing> {
     shards.sort_by(|left, right| left.name.cmp(&right.name));
     if let Some(pair) = shards.windows(2).find(|pair| pair[0].name == pair[1].name) {
@@ -61,10 +61,16 @@ fn scan_all(shards: &mut [Shard], options: ListOptions) -> Result<Vec<ShardRows>
         }
     };
     thread::scope(|scope| {
-        for _ in 0..options.threads.min(jobs.len()) {
-            scope.spawn(work);
+        for number in 0..options.threads.min(jobs.len()) {
+            match thread::Builder::new().spawn_scoped(scope, work) {
+                Ok(_) => {}
+                Err(error) if number == 0 => return Err(failure::no_thread(error)),
+                // Those that the system gave do all of it.
+                Err(_) => break,
+            }
         }
-    });
+        Ok(())
+    })?;
     // Where one failed, those after it may never have begun; the failure is among them.
     jobs.into_iter()
         .filter_map(|job| job.into_inner().unwrap_or_else(PoisonError::into_inner).1)

@@ -135,6 +135,40 @@ fn a_path_without_a_data_set_says_so() {
 }
 
 #[test]
+fn an_empty_place_that_is_said_to_be_an_image_folder_is_not_found() {
+    let mut config = FolderConfig::default();
+    config.format = FolderFormat::ImageFolder;
+    let kind = |files: &[&str]| {
+        FolderStore::open(folder(files).path(), config).map_err(|error| error.kind())
+    };
+    assert_eq!(kind(&["notes.txt"]).unwrap_err(), ErrorKind::NotFound);
+    assert_eq!(kind(&["data.mdb"]).unwrap_err(), ErrorKind::NotFound);
+    assert_eq!(kind(&["cat/none.txt"]).unwrap().summary().samples, 0);
+}
+
+#[test]
+fn an_embedded_store_among_the_classes_is_no_class_and_holds_no_sample() {
+    let folder = folder(&["ant/1.jpg", "cat/deep/2.jpg", "zebra/3.jpg"]);
+    let before = open(folder.path()).summary();
+    let elsewhere = tempdir().unwrap();
+    for place in [
+        folder.path().join("bee"),
+        folder.path().join("cat/deep/store"),
+        elsewhere.path().to_owned(),
+    ] {
+        for file in ["data.mdb", "lock.mdb", "4.jpg", "more/5.jpg"] {
+            write(&place, file, b"x");
+        }
+    }
+    std::os::unix::fs::symlink(elsewhere.path(), folder.path().join("link")).unwrap();
+    let store = open(folder.path());
+    assert_eq!(store.summary(), before);
+    assert_eq!(store.left_out(), 3);
+    assert_eq!(&*store.summary().classes, ["ant", "cat", "zebra"]);
+    assert_eq!(read_source(folder.path()).1, 3);
+}
+
+#[test]
 fn names_that_are_no_utf8_are_read_and_shown() {
     let folder = folder(&["cat/1.jpg"]);
     let class = folder.path().join(OsStr::from_bytes(b"caf\xe9"));
