@@ -14,7 +14,7 @@ use self::{
     arguments::{Arguments, Command},
     output::Output,
 };
-use crate::task::Cancel;
+use crate::{runtime::no_thread, task::Cancel};
 
 mod answer;
 mod arguments;
@@ -82,11 +82,14 @@ fn listen_for_interrupts() -> Result<Cancel> {
                 exit(INTERRUPTED.into());
             }
         };
-        thread::Builder::new()
-            .name("farhaul-interrupt".into())
-            .spawn(last_resort)
+        Ok::<_, std::io::Error>(last_resort)
     };
-    listen().map_err(|error| Error::io("Ctrl-C cannot be listened for", error))?;
+    let last_resort =
+        listen().map_err(|error| Error::io("Ctrl-C cannot be listened for", error))?;
+    thread::Builder::new()
+        .name("farhaul-interrupt".into())
+        .spawn(last_resort)
+        .map_err(no_thread)?;
     Ok(cancel)
 }
 

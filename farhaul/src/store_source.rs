@@ -4,7 +4,7 @@ use std::{collections::VecDeque, sync::mpsc, thread};
 
 use loader_core::{Catalog, Error, ErrorKind, NewSample, Result, Row, Sample, Source};
 
-use crate::dataset::Dataset;
+use crate::{dataset::Dataset, runtime::no_thread};
 
 /// Samples in a group that is fetched at once, at most.
 const GROUP_SAMPLES: u64 = 64;
@@ -27,9 +27,7 @@ impl StoreSource {
         thread::Builder::new()
             .name("farhaul-source".into())
             .spawn(move || read(&reader, &*catalog, &sender))
-            .map_err(|error| {
-                Error::io("the thread that reads the source cannot be started", error)
-            })?;
+            .map_err(no_thread)?;
         Ok(Self {
             data,
             groups,

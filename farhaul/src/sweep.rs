@@ -14,6 +14,7 @@ use loader_core::{Catalog, Result, Row, Sample};
 
 use crate::{
     dataset::Dataset,
+    runtime::no_thread,
     store_source::{broken, group},
     task::Cancel,
 };
@@ -27,7 +28,8 @@ const GROUP_BYTES: u64 = 4 << 20;
 /// Memory: a group of samples a thread; results wait for those before them, so they should be small.
 ///
 /// # Errors
-/// The first error of `sink`, or [`loader_core::ErrorKind::Cancelled`]; nothing is handed on after it.
+/// The first error of `sink`, [`loader_core::ErrorKind::Cancelled`], or [`loader_core::ErrorKind::Io`] where no thread can be
+/// started; nothing is handed on after it.
 pub(crate) fn sweep<T: Send>(
     data: &Dataset,
     catalog: &dyn Catalog,
@@ -67,10 +69,15 @@ pub(crate) fn sweep<T: Send>(
         }
     };
     thread::scope(|scope| {
-        for _ in 0..threads {
+        for number in 0..threads {
             let sender = sender.clone();
             let run = &run;
-            scope.spawn(move || run(sender));
+            match thread::Builder::new().spawn_scoped(scope, move || run(sender)) {
+                Ok(_) => {}
+                Err(error) if number == 0 => return Err(no_thread(error)),
+                // Those that the system gave do all of it.
+                Err(_) => break,
+            }
         }
         drop(sender);
         let outcome = in_order(&results, &mut sink);

@@ -12,7 +12,8 @@ use loader_core::{Error, ErrorKind, Result, Source};
 
 use super::output::note;
 use crate::{
-    dataset::Dataset, destination::Destination, options::OpenOptions, registry, task::Cancel,
+    dataset::Dataset, destination::Destination, options::OpenOptions, registry, runtime::no_thread,
+    task::Cancel,
 };
 
 /// Time between two looks at whether to stop.
@@ -63,7 +64,7 @@ fn interruptible<T: Send + 'static>(
     thread::Builder::new()
         .name("farhaul-open".into())
         .spawn(run)
-        .map_err(|error| Error::io("a thread cannot be started", error))?;
+        .map_err(no_thread)?;
     loop {
         cancel.check()?;
         match receiver.recv_timeout(PATIENCE) {

@@ -12,4 +12,5 @@ mod memory;
 mod permissions;
 mod round_trip;
 mod support;
+mod threads;
 mod usage;
