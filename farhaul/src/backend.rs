@@ -2,7 +2,6 @@
 
 use std::path::Path;
 
-use futures_util::{FutureExt, future::BoxFuture};
 use loader_core::{Error, ErrorKind, Result};
 
 use crate::{
@@ -11,6 +10,8 @@ use crate::{
     scheme::{EMBEDDED, FOLDER, Scheme},
 };
 
+#[cfg(any(feature = "embedded", feature = "folder"))]
+pub(crate) mod blocking;
 #[cfg(feature = "embedded")]
 pub(crate) mod embedded;
 #[cfg(feature = "folder")]
@@ -50,16 +51,6 @@ pub(crate) fn check_there(path: &Path) -> Result<()> {
     }
 }
 
-/// Opening that blocks (it walks, checks or waits for a lock), on a thread where it holds up no fetch.
-pub(crate) fn blocking<T: Send + 'static>(
-    work: impl FnOnce() -> Result<T> + Send + 'static,
-) -> BoxFuture<'static, Result<T>> {
-    let stopped =
-        |error| Error::new(ErrorKind::Internal, "the store was not opened").caused_by(error);
-    // Spawned at the first poll, which is on a runtime; a caller may not be on one.
-    async move { tokio::task::spawn_blocking(work).await.map_err(stopped)? }.boxed()
-}
-
 pub(crate) fn unknown_format(format: &str) -> Error {
     let names = FORMATS.map(|(name, _)| name);
     let error =
@@ -67,22 +58,4 @@ pub(crate) fn unknown_format(format: &str) -> Error {
     let guess = crate::distance::nearest(format, names)
         .map_or(String::new(), |name| format!("did you mean {name}? "));
     error.hint(format!("{guess}the formats are {}", names.join(", ")))
-}
-
-#[cfg(test)]
-mod tests {
-    use std::thread;
-
-    use super::*;
-
-    #[test]
-    fn a_store_is_opened_off_the_threads_that_drive_its_fetches() {
-        let runtime = crate::runtime::Runtime::start().unwrap();
-        let opened = blocking(|| Ok(thread::current().id()));
-        let ids = runtime.wait(async { (thread::current().id(), opened.await) });
-        let (driver, opener) = ids.unwrap();
-        assert_ne!(driver, opener.unwrap());
-        let broken = runtime.wait(blocking(|| -> Result<()> { panic!("on purpose") }));
-        assert_eq!(broken.unwrap().unwrap_err().kind(), ErrorKind::Internal);
-    }
 }

@@ -6,7 +6,7 @@ use backend_embedded::{EmbeddedConfig, EmbeddedStore, EmbeddedWriter};
 use futures_util::future::BoxFuture;
 use loader_core::{Error, ErrorKind, Result, Store, StoreWriter};
 
-use super::{blocking, is_embedded};
+use super::{blocking::blocking, is_embedded};
 use crate::{locate::Address, options::OpenOptions, registry::Backend, scheme};
 
 pub(crate) const BACKEND: Backend = Backend {

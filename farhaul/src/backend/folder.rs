@@ -6,7 +6,7 @@ use backend_folder::{FolderConfig, FolderFormat, FolderStore, SourceConfig, Sour
 use futures_util::future::BoxFuture;
 use loader_core::{Result, Source, Store};
 
-use super::{blocking, unknown_format};
+use super::{blocking::blocking, unknown_format};
 use crate::{locate::Address, options::OpenOptions, registry::Backend, scheme};
 
 /// Payload bytes that a source reads ahead: a disk is kept busy with less than the crate's default.
