@@ -12,11 +12,10 @@ use conformance::{
     fault::{Fault, FaultyStore, Script},
     samples,
 };
-use futures_util::stream::BoxStream;
+use corner_cases::{Fickle, Fragile, Narrow, Swelling};
 use loader_core::{
-    Capability, Catalog, Collate, Error, ErrorKind, FetchRequest, Fetched, Lane, Result, Row,
-    Sample, SampleKey, Store, Summary,
-    collate::{Filled, Raw, SampleSeed, Tag},
+    ErrorKind, Result, Store,
+    collate::Raw,
     loader::{
         Loader,
         config::{Horizon, LoaderConfig, MaxErrors, OnError, Order, Prefetch},
@@ -24,12 +23,13 @@ use loader_core::{
         state::State,
     },
     memory::MemoryStore,
-    prefetch::{
-        Action, Completion, Outlook, PrefetchSnapshot, Prefetcher, Taken, fixed::FixedConfig,
-    },
+    prefetch::fixed::FixedConfig,
 };
 use proptest::prelude::*;
 use tokio::runtime::Runtime;
+
+#[path = "loader/corner_cases.rs"]
+mod corner_cases;
 
 static RUNTIME: LazyLock<Runtime> = LazyLock::new(|| {
     tokio::runtime::Builder::new_multi_thread()
@@ -93,50 +93,6 @@ fn an_epoch_has_every_sample_once_and_the_next_another_order() {
     assert_ne!(first, second);
     for order in [first, second] {
         assert_eq!(order.into_iter().collect::<BTreeSet<_>>().len(), 100);
-    }
-}
-
-/// A local store that takes one request of two samples at a time.
-#[derive(Debug)]
-struct Narrow(MemoryStore);
-
-impl std::fmt::Display for Narrow {
-    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        self.0.fmt(out)
-    }
-}
-
-#[async_trait::async_trait]
-impl Store for Narrow {
-    fn capability(&self) -> Capability {
-        let mut capability = self.0.capability();
-        (
-            capability.local,
-            capability.request_samples,
-            capability.requests_in_flight,
-        ) = (true, 2, 1);
-        capability
-    }
-
-    fn summary(&self) -> Summary {
-        self.0.summary()
-    }
-
-    async fn catalog(&self) -> Result<Arc<dyn Catalog>> {
-        self.0.catalog().await
-    }
-
-    fn fetch(&self, request: FetchRequest) -> BoxStream<'static, Fetched> {
-        assert!(request.targets.len() <= 2);
-        self.0.fetch(request)
-    }
-
-    fn keys(&self) -> BoxStream<'static, Result<SampleKey>> {
-        self.0.keys()
-    }
-
-    fn metadata(&self) -> BoxStream<'static, Result<Vec<Row>>> {
-        self.0.metadata()
     }
 }
 
@@ -346,47 +302,6 @@ fn a_runtime_that_goes_away_is_an_error_and_no_hang() {
     );
 }
 
-/// Asks for everything at once, gives half of it up before it can have come, and asks again.
-#[derive(Debug, Default)]
-struct Fickle {
-    next: u64,
-    cancelled: bool,
-    again: u64,
-}
-
-impl Prefetcher for Fickle {
-    fn completed(&mut self, _: Instant, _: Completion) {}
-    fn taken(&mut self, _: Instant, _: Taken) {}
-    fn lent(&mut self, _: Instant, _: i64) {}
-    fn overloaded(&mut self, _: Instant, _: Lane, _: Option<Instant>) {}
-
-    fn next(&mut self, _: Instant, outlook: &Outlook<'_>) -> Action {
-        let issue = |position| Action::Issue {
-            position,
-            lane: None,
-        };
-        if self.next < outlook.positions {
-            self.next += 1;
-            return issue(self.next - 1);
-        }
-        if self.again < outlook.positions {
-            self.cancelled = !self.cancelled;
-            if self.cancelled {
-                return Action::Cancel {
-                    position: self.again,
-                };
-            }
-            self.again += 2;
-            return issue(self.again - 2);
-        }
-        Action::Wait { until: None }
-    }
-
-    fn snapshot(&self) -> PrefetchSnapshot {
-        PrefetchSnapshot::default()
-    }
-}
-
 #[test]
 fn what_is_cancelled_can_be_asked_for_again_and_is_held_once() {
     let mut loader = loader(store(40), config(8)).with_prefetcher(|| Box::<Fickle>::default());
@@ -394,43 +309,6 @@ fn what_is_cancelled_can_be_asked_for_again_and_is_held_once() {
     all.sort_unstable();
     assert_eq!(all, (0..40).collect::<Vec<_>>());
     assert_eq!(loader.stats().held_bytes, 0);
-}
-
-/// Pictures that are a hundred times larger than their files let expect.
-#[derive(Debug)]
-struct Swelling;
-
-impl Collate for Swelling {
-    type Slot = Vec<u8>;
-    type Batch = Vec<Vec<u8>>;
-
-    fn slot_bytes(&self, payload_bytes: u64) -> u64 {
-        payload_bytes
-    }
-
-    fn filled_bytes(&self, slot: &Vec<u8>) -> u64 {
-        slot.len() as u64
-    }
-
-    fn is_heavy(&self) -> bool {
-        true
-    }
-
-    fn slots(&self, samples: usize) -> Result<Vec<Vec<u8>>> {
-        Ok(vec![Vec::new(); samples])
-    }
-
-    fn place(&self, slot: &mut Vec<u8>, sample: Sample, _: SampleSeed) -> Result<()> {
-        *slot = vec![0; sample.payload.len() * 100];
-        Ok(())
-    }
-
-    fn finish(&self, slots: Vec<Filled<Vec<u8>>>) -> Vec<Vec<u8>> {
-        let slots = slots.into_iter().map(|filled| match filled {
-            Filled::Sample { slot, .. } | Filled::Failed(slot) | Filled::Padding(slot) => slot,
-        });
-        slots.collect()
-    }
 }
 
 #[test]
@@ -451,48 +329,6 @@ fn memory_of_pictures_that_swell_is_learnt_and_held_to_the_budget() {
     let peak = loader.stats().held_bytes_max;
     assert!((400_000..=4_400_000).contains(&peak), "{peak}");
     assert_eq!(loader.stats().held_bytes, 0);
-}
-
-/// A collation that works on the threads and breaks down on one sample.
-#[derive(Debug)]
-struct Fragile;
-
-impl Collate for Fragile {
-    type Slot = u64;
-    type Batch = Vec<Option<(u64, Tag)>>;
-
-    fn slot_bytes(&self, _: u64) -> u64 {
-        8
-    }
-
-    fn filled_bytes(&self, _: &u64) -> u64 {
-        8
-    }
-
-    fn is_heavy(&self) -> bool {
-        true
-    }
-
-    fn slots(&self, samples: usize) -> Result<Vec<u64>> {
-        Ok(vec![0; samples])
-    }
-
-    fn place(&self, slot: &mut u64, sample: Sample, seed: SampleSeed) -> Result<()> {
-        assert!(!sample.path.ends_with(b"00013.jpg"), "on purpose");
-        if sample.path.ends_with(b"00014.jpg") {
-            return Err(Error::new(ErrorKind::Truncated, "on purpose"));
-        }
-        *slot = seed.epoch * 1000 + sample.payload.len() as u64;
-        Ok(())
-    }
-
-    fn finish(&self, slots: Vec<Filled<u64>>) -> Self::Batch {
-        let samples = slots.into_iter().map(|filled| match filled {
-            Filled::Sample { slot, tag } => Some((slot, tag)),
-            Filled::Failed(_) | Filled::Padding(_) => None,
-        });
-        samples.collect()
-    }
 }
 
 #[test]
